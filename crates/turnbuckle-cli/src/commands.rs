@@ -101,7 +101,7 @@ mod missing {
     impl MissingCommand {
         /// Returns an error: this build does not have the command.
         pub(crate) async fn run(self, _context: &CommandContext) -> Result {
-            Err(CliError::failed("this build does not have the command")
+            Err(CliError::could_not_run("this build does not have the command")
                 .hint("build turnbuckle-cli with the features `check` and `serve`, which are on by default"))
         }
     }

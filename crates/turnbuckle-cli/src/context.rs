@@ -54,8 +54,9 @@ impl CommandContext {
     /// Writes raw bytes to a file.
     pub(crate) fn write_file(&self, file: &Path, bytes: &[u8]) -> Result {
         let file = self.environment.cwd.join(file);
-        std::fs::write(&file, bytes)
-            .map_err(|error| CliError::failed(format!("cannot write {}: {error}", file.display())))
+        std::fs::write(&file, bytes).map_err(|error| {
+            CliError::could_not_run(format!("cannot write {}: {error}", file.display()))
+        })
     }
 
     /// Writes a JSON document to stdout.

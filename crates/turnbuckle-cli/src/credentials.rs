@@ -26,7 +26,7 @@ pub(crate) fn headers(context: &CommandContext) -> Result<Vec<(String, Secret)>>
     let is_authorization =
         |(name, _): &(String, Secret)| name.eq_ignore_ascii_case("authorization");
     if headers.iter().any(is_authorization) {
-        return Err(CliError::failed(
+        return Err(CliError::could_not_run(
             "--token and --token-file cannot be combined with an `Authorization` header",
         ));
     }
@@ -42,7 +42,7 @@ pub(crate) fn reject_token_options(context: &CommandContext) -> Result {
         Ok(())
     } else {
         Err(
-            CliError::failed("a token can only be sent to a server on HTTP")
+            CliError::could_not_run("a token can only be sent to a server on HTTP")
                 .hint("pass credentials to a program in environment variables"),
         )
     }
@@ -51,7 +51,7 @@ pub(crate) fn reject_token_options(context: &CommandContext) -> Result {
 fn token(context: &CommandContext) -> Result<Option<Secret>> {
     let given = &context.options.authorization;
     match (&given.token, &given.token_file) {
-        (Some(_), Some(_)) => Err(CliError::failed(
+        (Some(_), Some(_)) => Err(CliError::could_not_run(
             "--token cannot be combined with --token-file",
         )),
         (Some(token), None) => Ok(Some(token.clone())),
@@ -90,7 +90,7 @@ pub(crate) fn invalid_secret(file: &Path, reason: &str) -> CliError {
     } else {
         file.display().to_string()
     };
-    CliError::failed(format!("cannot use the secret in {name}: {reason}"))
+    CliError::could_not_run(format!("cannot use the secret in {name}: {reason}"))
 }
 
 #[cfg(unix)]

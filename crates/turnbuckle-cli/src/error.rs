@@ -24,9 +24,9 @@ pub(crate) struct CliError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CliErrorKind {
     /// The server returned an error, or the result is negative.
-    Rejected,
+    NegativeResult,
     /// The request could not be made.
-    Failed,
+    CouldNotRun,
     /// The reader of stdout has closed the pipe, which is not an error.
     PipeClosed,
 }
@@ -36,13 +36,13 @@ pub(crate) type Result<T = ()> = std::result::Result<T, CliError>;
 
 impl CliError {
     /// Creates an error for a negative result: exit code 1.
-    pub(crate) fn rejected(message: impl Into<String>) -> Self {
-        Self::new(CliErrorKind::Rejected, message.into())
+    pub(crate) fn negative_result(message: impl Into<String>) -> Self {
+        Self::new(CliErrorKind::NegativeResult, message.into())
     }
 
     /// Creates an error for a request that could not be made: bad arguments, no connection, timeout. Exit code 2.
-    pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self::new(CliErrorKind::Failed, message.into())
+    pub(crate) fn could_not_run(message: impl Into<String>) -> Self {
+        Self::new(CliErrorKind::CouldNotRun, message.into())
     }
 
     fn new(kind: CliErrorKind, message: String) -> Self {
@@ -57,7 +57,7 @@ impl CliError {
 
     /// Creates the error for Ctrl-C.
     pub(crate) fn interrupted() -> Self {
-        Self::new(CliErrorKind::Failed, "interrupted".to_owned())
+        Self::new(CliErrorKind::CouldNotRun, "interrupted".to_owned())
     }
 
     /// Sets the JSON form of the error, for `--json`.
@@ -105,8 +105,8 @@ impl CliError {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self.kind {
             CliErrorKind::PipeClosed => ExitCode::SUCCESS,
-            CliErrorKind::Rejected => ExitCode::from(1),
-            CliErrorKind::Failed => ExitCode::from(2),
+            CliErrorKind::NegativeResult => ExitCode::from(1),
+            CliErrorKind::CouldNotRun => ExitCode::from(2),
         }
     }
 
@@ -137,7 +137,7 @@ impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::new(CliErrorKind::PipeClosed, String::new()),
-            _ => Self::failed(error.to_string()),
+            _ => Self::could_not_run(error.to_string()),
         }
     }
 }
@@ -152,9 +152,9 @@ impl From<&auth::AuthorizationError> for CliError {
     fn from(failure: &auth::AuthorizationError) -> Self {
         let message = message(failure);
         let error = if is_rejection(failure) {
-            Self::rejected(message)
+            Self::negative_result(message)
         } else {
-            Self::failed(message)
+            Self::could_not_run(message)
         };
         let error = error.document(json!({
             "error": {
@@ -222,14 +222,14 @@ fn step_id(step: AuthorizationStep) -> &'static str {
 
 impl From<ConnectError> for CliError {
     fn from(error: ConnectError) -> Self {
-        let failure = Self::failed(error_chain(&error));
+        let failure = Self::could_not_run(error_chain(&error));
         match &error {
             ConnectError::Unreachable(TransportError::ErrorResponse(response))
                 if is_unauthorized(response) =>
             {
                 let status = response.status;
                 let message = format!("the server requires authorization: HTTP status {status}");
-                Self::failed(message).needs_login()
+                Self::could_not_run(message).needs_login()
             }
             ConnectError::Unreachable(source) => with_hint(failure, source),
             ConnectError::Authorization(failure) => failure.into(),
@@ -245,18 +245,20 @@ impl From<CallError> for CliError {
         let message = error_chain(&error);
         match &error {
             CallError::Rejected { source, .. } => {
-                Self::rejected(message).document(json!({ "error": source }))
+                Self::negative_result(message).document(json!({ "error": source }))
             }
             CallError::CapabilityNotAdvertised { .. }
             | CallError::NotInRevision { .. }
-            | CallError::InvalidOutput { .. } => Self::rejected(message),
-            CallError::TimedOut { .. } => Self::failed(message).hint("increase `--timeout`"),
+            | CallError::InvalidOutput { .. } => Self::negative_result(message),
+            CallError::TimedOut { .. } => Self::could_not_run(message).hint("increase `--timeout`"),
             CallError::Authorization { source, .. } => source.into(),
             CallError::EffectUnknown { .. } => {
-                Self::failed(message).hint("check whether it took effect before you retry")
+                Self::could_not_run(message).hint("check whether it took effect before you retry")
             }
-            CallError::Disconnected { source, .. } => with_hint(Self::failed(message), source),
-            _ => Self::failed(message),
+            CallError::Disconnected { source, .. } => {
+                with_hint(Self::could_not_run(message), source)
+            }
+            _ => Self::could_not_run(message),
         }
     }
 }
@@ -265,7 +267,7 @@ impl From<SkillError> for CliError {
     fn from(error: SkillError) -> Self {
         match error {
             SkillError::Call(error) => error.into(),
-            other => Self::rejected(error_chain(&other)),
+            other => Self::negative_result(error_chain(&other)),
         }
     }
 }
@@ -302,8 +304,9 @@ mod tests {
 
     #[test]
     fn an_error_has_a_message_and_a_hint() {
-        let failure = CliError::rejected("`forecast` failed: `days` must be between 1 and 7")
-            .hint("show its arguments with `turnbuckle tools weather forecast`");
+        let failure =
+            CliError::negative_result("`forecast` failed: `days` must be between 1 and 7")
+                .hint("show its arguments with `turnbuckle tools weather forecast`");
 
         insta::assert_snapshot!(style::strip(&failure.render()), @r"
     error: `forecast` failed: `days` must be between 1 and 7
@@ -323,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_quoted_peer_cannot_color_the_message() {
-        let failure = CliError::rejected("the server sent \u{1b}[31mred");
+        let failure = CliError::negative_result("the server sent \u{1b}[31mred");
 
         assert_eq!(
             style::strip(&failure.render()),

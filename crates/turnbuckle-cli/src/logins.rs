@@ -88,7 +88,7 @@ mod without_tls {
     }
 
     fn unsupported() -> CliError {
-        CliError::failed("this build cannot log in")
+        CliError::could_not_run("this build cannot log in")
             .hint("build with the feature `tls`, or send a token with --token-file FILE")
     }
 }

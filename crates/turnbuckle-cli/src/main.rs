@@ -53,8 +53,9 @@ fn main() -> ExitCode {
 ///
 /// The runtime does not wait for a thread that is still reading from the terminal.
 fn run(cli: Cli) -> error::Result {
-    let environment = Environment::from_process()
-        .map_err(|error| CliError::failed(format!("cannot get the current directory: {error}")))?;
+    let environment = Environment::from_process().map_err(|error| {
+        CliError::could_not_run(format!("cannot get the current directory: {error}"))
+    })?;
     let context = CommandContext {
         environment,
         options: cli.options,

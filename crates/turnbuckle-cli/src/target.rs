@@ -64,8 +64,10 @@ impl CliTarget {
         }
         match word.split_once("://") {
             Some(("http" | "https", _)) => Ok(Self::Url(word.to_owned())),
-            Some((scheme, _)) => Err(CliError::failed(format!("unsupported scheme `{scheme}:`"))
-                .hint("use http://, https:// or unix:PATH")),
+            Some((scheme, _)) => Err(CliError::could_not_run(format!(
+                "unsupported scheme `{scheme}:`"
+            ))
+            .hint("use http://, https:// or unix:PATH")),
             None => Ok(Self::Named(word.to_owned())),
         }
     }
@@ -124,7 +126,7 @@ impl PositionalArgs {
     }
 
     fn usage(&self, message: String) -> CliError {
-        CliError::failed(message).hint(format!("see `turnbuckle {} --help`", self.command))
+        CliError::could_not_run(message).hint(format!("see `turnbuckle {} --help`", self.command))
     }
 }
 

@@ -96,7 +96,7 @@ impl<'a> ToolPins<'a> {
         let agreed = questions.prompt(move |prompter| confirm_call(&shown, &sentence, prompter));
         match agreed.await {
             Some(true) => Ok(()),
-            _ => Err(CliError::failed(format!(
+            _ => Err(CliError::could_not_run(format!(
                 "`{}` was not called",
                 changed.tool
             ))),
@@ -106,7 +106,8 @@ impl<'a> ToolPins<'a> {
     fn no_terminal_error(&self, changed: &ToolChange) -> CliError {
         let message = format!("{}; confirmation needs a terminal", change_text(changed));
         let inspect = self.target.command_line("tools", &changed.tool);
-        CliError::failed(message).hint(format!("inspect it with `{inspect}`, then use `--yes`"))
+        CliError::could_not_run(message)
+            .hint(format!("inspect it with `{inspect}`, then use `--yes`"))
     }
 
     /// Updates the stored tools. Errors do not stop the command.

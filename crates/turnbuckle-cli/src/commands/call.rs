@@ -65,7 +65,7 @@ impl CallCommand {
         let pairs = args.rest();
         let defaults = match &self.args {
             Some(text) => tool_args::read_args_object(text, &context.environment.cwd, io::stdin())
-                .map_err(|error| CliError::failed(error.to_string()))?,
+                .map_err(|error| CliError::could_not_run(error.to_string()))?,
             None => JsonObject::new(),
         };
         let outcome = connection::with_client(&target, context, async |client| {
@@ -136,8 +136,9 @@ fn build_arguments(
         return Ok(defaults);
     }
     let definition = definition.ok_or_else(|| tools::missing(tool, target))?;
-    tool_args::tool_arguments(pairs, defaults, &definition.input_schema)
-        .map_err(|error| CliError::failed(error.to_string()).hint(arguments_hint(target, tool)))
+    tool_args::tool_arguments(pairs, defaults, &definition.input_schema).map_err(|error| {
+        CliError::could_not_run(error.to_string()).hint(arguments_hint(target, tool))
+    })
 }
 
 fn show(
@@ -152,7 +153,7 @@ fn show(
     }
     if result.failed() {
         let message = content::content_blocks(&result.content);
-        let failure = CliError::rejected(format!("`{tool}` failed: {}", message.trim_end()));
+        let failure = CliError::negative_result(format!("`{tool}` failed: {}", message.trim_end()));
         return Err(failure.hint(arguments_hint(target, tool)));
     }
     match output {
@@ -186,6 +187,6 @@ fn single_block_bytes(blocks: &[ContentBlock]) -> Result<Vec<u8>> {
                 blocks.len().to_string()
             }
         );
-        CliError::failed(message).hint("print the whole result with `--json`")
+        CliError::could_not_run(message).hint("print the whole result with `--json`")
     })
 }

@@ -163,7 +163,7 @@ impl CheckCommand {
             Ok(report) => return Ok(report),
             Err(error) => error,
         };
-        let failure = CliError::failed(error.to_string());
+        let failure = CliError::could_not_run(error.to_string());
         Err(match error {
             CheckError::Unauthorized { report, .. } => {
                 // Requests without credentials may already have found violations.
@@ -236,19 +236,19 @@ impl CheckCommand {
         if self.target.target.is_some() || !self.calls.is_empty() || self.allow_writes {
             let message =
                 "--client needs a command after `--`, without TARGET, --call and --allow-writes";
-            return Err(CliError::failed(message).hint("see `turnbuckle check --help`"));
+            return Err(CliError::could_not_run(message).hint("see `turnbuckle check --help`"));
         }
         let target = ClientTarget::command(self.program.command.iter().cloned(), bridge_command()?)
             .map_err(|error| {
                 let example = "for example `turnbuckle check --client -- my-client --url {url}`";
-                CliError::failed(error.to_string()).hint(example)
+                CliError::could_not_run(error.to_string()).hint(example)
             })?;
         let target = target.observer(context.supervisor.clone());
         let options = self.options_for_client(context);
         let checked = or_interrupted(async { Ok(check_client(&target, &options).await) }).await;
         context.ui.clear_progress();
         checked?.map_err(|error| {
-            CliError::failed(error.to_string()).hint(
+            CliError::could_not_run(error.to_string()).hint(
                 "check that the command connects to `{url}` or `{server}`; \
                  increase --timeout for a slow client",
             )
@@ -271,7 +271,7 @@ impl CheckCommand {
         };
         let path = context.environment.cwd.join(file);
         let invalid = |why: &dyn std::fmt::Display| {
-            CliError::failed(format!("invalid baseline {}: {why}", file.display()))
+            CliError::could_not_run(format!("invalid baseline {}: {why}", file.display()))
         };
         let text = std::fs::read_to_string(path).map_err(|error| invalid(&error))?;
         let baseline = Baseline::parse(&text).map_err(|error| invalid(&error))?;
@@ -291,10 +291,10 @@ impl CheckCommand {
         };
         match (violated, stale_entries(report)) {
             (None, None) => Ok(()),
-            (Some(violated), None) => Err(CliError::rejected(violated)),
+            (Some(violated), None) => Err(CliError::negative_result(violated)),
             (violated, Some(stale)) => {
                 let message: Vec<_> = violated.into_iter().chain([stale]).collect();
-                Err(CliError::rejected(message.join("; "))
+                Err(CliError::negative_result(message.join("; "))
                     .hint("remove these entries from the baseline"))
             }
         }

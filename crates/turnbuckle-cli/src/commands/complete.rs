@@ -47,7 +47,9 @@ impl CompleteCommand {
             (Some(name), _) => CompletionReference::prompt(name),
             (None, Some(template)) => CompletionReference::resource(template),
             (None, None) => {
-                return Err(CliError::failed("missing `--prompt` or `--resource`"));
+                return Err(CliError::could_not_run(
+                    "missing `--prompt` or `--resource`",
+                ));
             }
         };
         let args = self
@@ -61,7 +63,7 @@ impl CompleteCommand {
         let value = args.optional().unwrap_or_default();
         args.finish()?;
         let given = tool_args::text_arguments(&self.given)
-            .map_err(|error| CliError::failed(error.to_string()))?;
+            .map_err(|error| CliError::could_not_run(error.to_string()))?;
         let given: BTreeMap<_, _> = given.into_iter().collect();
         let mut params = CompleteParams::new(reference, argument, value);
         if !given.is_empty() {

@@ -94,7 +94,7 @@ fn pluralize(number: u64, thing: &str) -> String {
 pub(super) fn data_dir(named: Option<PathBuf>, environment: &Environment) -> Result<PathBuf> {
     let default = || Some(environment.data_dir()?.join("turnbuckle"));
     named.or_else(default).ok_or_else(|| {
-        CliError::failed("the data directory is unknown").hint("set one with --data DIR")
+        CliError::could_not_run("the data directory is unknown").hint("set one with --data DIR")
     })
 }
 
@@ -171,8 +171,10 @@ impl From<ContextError> for CliError {
     fn from(error: ContextError) -> Self {
         let message = error_chain(&error);
         match error {
-            ContextError::InvalidRequest(_) | ContextError::NotFound(_) => Self::rejected(message),
-            _ => Self::failed(message),
+            ContextError::InvalidRequest(_) | ContextError::NotFound(_) => {
+                Self::negative_result(message)
+            }
+            _ => Self::could_not_run(message),
         }
     }
 }

@@ -91,7 +91,7 @@ impl LoginCommand {
 fn http_entry(target: &CliTarget, context: &CommandContext) -> Result<HttpEntry> {
     match resolve::resolve(target, context)? {
         ResolvedTarget::Http(http_entry) if http_entry.has_credentials() => {
-            Err(CliError::failed(format!(
+            Err(CliError::could_not_run(format!(
                 "`{}` has an `Authorization` header, which would override the login",
                 target.label()
             ))
@@ -104,7 +104,7 @@ fn http_entry(target: &CliTarget, context: &CommandContext) -> Result<HttpEntry>
 
 /// Returns the error for programs and sockets.
 pub(super) fn login_not_supported(target: &CliTarget) -> CliError {
-    CliError::failed(format!(
+    CliError::could_not_run(format!(
         "`{}` is not a server on HTTP: logins are not supported",
         target.label()
     ))

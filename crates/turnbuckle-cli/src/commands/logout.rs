@@ -47,8 +47,10 @@ impl LogoutCommand {
             }
         }
         if forgotten.is_empty() && !self.all {
-            return Err(CliError::rejected("you are not logged in to this server")
-                .hint("list your logins with `turnbuckle whoami`"));
+            return Err(
+                CliError::negative_result("you are not logged in to this server")
+                    .hint("list your logins with `turnbuckle whoami`"),
+            );
         }
         if context.options.json {
             context.print_json(&json!({ "loggedOut": forgotten }))

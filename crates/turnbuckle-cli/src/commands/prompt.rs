@@ -46,7 +46,7 @@ impl PromptCommand {
             )
         };
         let arguments = tool_args::text_arguments(&args.rest())
-            .map_err(|error| CliError::failed(error.to_string()).hint(hint()))?;
+            .map_err(|error| CliError::could_not_run(error.to_string()).hint(hint()))?;
         let result = connection::with_client(&target, context, async |client| {
             let call =
                 connection::with_progress_and_timeout(client.get_prompt(&name, arguments), context);

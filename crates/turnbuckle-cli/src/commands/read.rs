@@ -82,7 +82,7 @@ fn bytes(contents: &[ResourceContents]) -> Result<Vec<u8>> {
     for contents in contents {
         let bytes = content::contents_bytes(contents);
         all.extend(bytes.ok_or_else(|| {
-            CliError::failed(format!(
+            CliError::could_not_run(format!(
                 "the content of `{}` is not valid Base64",
                 contents.uri()
             ))

@@ -137,7 +137,7 @@ mod unix_socket {
         _context: &CommandContext,
     ) -> Result {
         Err(
-            CliError::failed("this system does not support Unix sockets")
+            CliError::could_not_run("this system does not support Unix sockets")
                 .hint("--listen 127.0.0.1:8321"),
         )
     }

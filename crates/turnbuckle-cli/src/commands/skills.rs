@@ -63,7 +63,7 @@ fn find<'a>(skills: &'a [SkillEntry], name: &str, target: &CliTarget) -> Result<
     let skill = entries.find(|skill| skill.name() == Some(name) || skill.uri == name);
     skill.ok_or_else(|| {
         let command = target.command_line("skills", "");
-        CliError::rejected(format!("unknown skill `{name}`"))
+        CliError::negative_result(format!("unknown skill `{name}`"))
             .hint(format!("list the skills with `{command}`"))
     })
 }

@@ -73,7 +73,7 @@ fn find<'a>(tools: &'a [Tool], name: &str, target: &CliTarget) -> Result<&'a Too
 /// Returns the error for an unknown tool.
 pub(super) fn missing(name: &str, target: &CliTarget) -> CliError {
     let command = target.command_line("tools", "");
-    CliError::rejected(format!("unknown tool `{name}`"))
+    CliError::negative_result(format!("unknown tool `{name}`"))
         .hint(format!("list the tools with `{command}`"))
 }
 

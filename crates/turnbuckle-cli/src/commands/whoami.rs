@@ -71,8 +71,7 @@ pub(super) fn url(target: &CliTarget, context: &CommandContext) -> Result<String
 }
 
 fn not_logged_in(target: &CliTarget) -> CliError {
-    CliError::rejected(format!("you are not logged in to `{}`", target.label())).hint(format!(
-        "log in with `{}`",
-        target.command_line("login", "")
-    ))
+    CliError::negative_result(format!("you are not logged in to `{}`", target.label())).hint(
+        format!("log in with `{}`", target.command_line("login", "")),
+    )
 }

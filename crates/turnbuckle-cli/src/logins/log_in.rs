@@ -40,7 +40,8 @@ pub(crate) async fn log_in(
     context: &CommandContext,
 ) -> Result<Option<LoginSummary>> {
     let store = open_store(context).ok_or_else(|| {
-        CliError::failed("no directory to store the login in").hint("set HOME or XDG_STATE_HOME")
+        CliError::could_not_run("no directory to store the login in")
+            .hint("set HOME or XDG_STATE_HOME")
     })?;
     // Done first, so that a locked keyring is reported before the user logs in.
     if let Some(form) = storage_form(options) {

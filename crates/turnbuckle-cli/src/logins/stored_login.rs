@@ -63,7 +63,7 @@ pub(crate) async fn login_headers(
     };
     let oauth = oauth(&http_entry.url, fetcher(&http_entry.url)?, store, context)?;
     match oauth.stored_login().await? {
-        Some(login) if login.tokens.kind == TokenKind::Dpop => Err(CliError::failed(
+        Some(login) if login.tokens.kind == TokenKind::Dpop => Err(CliError::could_not_run(
             "the login to this server is bound to a key and cannot be used for a check",
         )
         .hint("send an unbound token with --token-file FILE")),
@@ -145,7 +145,7 @@ pub(super) fn fetcher(url: &str) -> Result<Arc<HttpFetcher>> {
     let fetcher = HttpFetcher::for_server(url);
     fetcher
         .map(Arc::new)
-        .map_err(|error| CliError::failed(error.to_string()))
+        .map_err(|error| CliError::could_not_run(error.to_string()))
 }
 
 fn client_secret(context: &CommandContext) -> Result<Option<auth::Secret>> {
@@ -154,7 +154,9 @@ fn client_secret(context: &CommandContext) -> Result<Option<auth::Secret>> {
         return Ok(None);
     };
     if given.client_id.is_none() {
-        return Err(CliError::failed("--client-secret-file needs --client-id"));
+        return Err(CliError::could_not_run(
+            "--client-secret-file needs --client-id",
+        ));
     }
     let text = credentials::read_secret(file, context)?;
     let text = text.trim_end_matches(['\r', '\n']);

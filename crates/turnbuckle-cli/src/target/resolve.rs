@@ -45,7 +45,7 @@ pub(crate) fn resolve(target: &CliTarget, context: &CommandContext) -> Result<Re
         CliTarget::Command(words) => {
             let (program, arguments) = words
                 .split_first()
-                .ok_or_else(|| CliError::failed("no command after `--`"))?;
+                .ok_or_else(|| CliError::could_not_run("no command after `--`"))?;
             // A command on the command line sees the whole environment, like any other command.
             let child = ServerCommand::new(program)
                 .args(arguments)
@@ -72,13 +72,13 @@ fn resolve_configured(name: &str, context: &CommandContext) -> Result<ResolvedTa
         context.ui.print(&warning(message));
     }
     let server = found.find_by_name(name).ok_or_else(|| {
-        CliError::failed(format!("no server `{name}` is configured"))
+        CliError::could_not_run(format!("no server `{name}` is configured"))
             .hint("list configured servers with `turnbuckle servers`, or start a program with `-- PROGRAM`")
     })?;
     let entry = server.resolve(environment).map_err(|error| {
         let file = server.file.display();
         let message = format!("cannot use `{name}` in {file}: {error}");
-        CliError::failed(sanitize::line(&message))
+        CliError::could_not_run(sanitize::line(&message))
     })?;
     // Before headers of the command line or of a login are added.
     ensure_trust(server, &entry, context)?;

@@ -53,13 +53,15 @@ pub(crate) fn ensure_trusted(
     let view = PromptView::Terminal(environment.terminal.width);
     if !confirm(&prompt(view), reader, writer)? {
         let name = sanitize::line(&server.name);
-        return Err(CliError::failed(format!("`{name}` was not approved")));
+        return Err(CliError::could_not_run(format!(
+            "`{name}` was not approved"
+        )));
     }
     let file = TrustFile::for_user(environment);
     let (digest, written) = (approval_digest(server, resolved), definition_digest(server));
     let saved = file.add(&server.file, &digest, &written);
     saved.map_err(|error| {
-        CliError::failed(format!("cannot store the approval: {error}"))
+        CliError::could_not_run(format!("cannot store the approval: {error}"))
             .hint("use `--yes` to continue without storing it")
     })
 }
@@ -88,7 +90,7 @@ fn no_terminal_error(prompt: &TrustPrompt) -> CliError {
     let warning = prompt.warning.as_ref();
     let warning = warning.map(|text| format!("warning: {text}\n\n"));
     let warning = warning.unwrap_or_default();
-    CliError::failed(format!(
+    CliError::could_not_run(format!(
         "{rows}{warning}this server is defined by a project and must be approved at a terminal"
     ))
     .hint("check the definition, then use `--yes`, or approve it once at a terminal")

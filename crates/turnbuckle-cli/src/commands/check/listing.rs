@@ -36,7 +36,7 @@ impl CheckCommand {
             ReportFormat::Markdown => rules_markdown(&rules, &[]),
             _ => {
                 let message = "--list supports the formats terminal, json and markdown";
-                return Err(CliError::failed(message));
+                return Err(CliError::could_not_run(message));
             }
         };
         match &self.output {
@@ -123,7 +123,7 @@ impl CheckCommand {
             }
             _ => {
                 let message = "--checklist supports the formats terminal, json and markdown";
-                return Err(CliError::failed(message));
+                return Err(CliError::could_not_run(message));
             }
         };
         match &self.output {

@@ -30,7 +30,7 @@ impl CheckCommand {
     pub(super) fn ensure_rules(&self) -> Result {
         for name in self.only.iter().chain(&self.skip) {
             catalog::validate_name(name).map_err(|unknown| {
-                CliError::failed(unknown.to_string())
+                CliError::could_not_run(unknown.to_string())
                     .hint("list the rules with `turnbuckle check --list`")
             })?;
         }
@@ -47,7 +47,7 @@ impl CheckCommand {
             return Ok(());
         }
         let message = format!("no rule for {role_name} is selected");
-        Err(CliError::failed(message).hint("list the rules with `turnbuckle check --list`"))
+        Err(CliError::could_not_run(message).hint("list the rules with `turnbuckle check --list`"))
     }
 
     pub(super) async fn options(
@@ -141,12 +141,12 @@ async fn resolve_arguments(
     // Exit code 2, because it is not a result of the check.
     let missing = || {
         let list = target.command_line("tools", "");
-        CliError::failed(format!("unknown tool `{}`", call.tool))
+        CliError::could_not_run(format!("unknown tool `{}`", call.tool))
             .hint(format!("list the tools with `{list}`"))
     };
     let tool = tool.ok_or_else(missing)?;
     let arguments = tool_args::tool_arguments(&call.pairs, call.defaults, &tool.input_schema)
-        .map_err(|error| CliError::failed(error.to_string()))?;
+        .map_err(|error| CliError::could_not_run(error.to_string()))?;
     Ok((call.tool, Value::Object(arguments)))
 }
 
@@ -162,11 +162,11 @@ fn parse_calls(words: &[String]) -> Result<Vec<RequestedCall>> {
             }
             _ if word.contains("://") || word.starts_with("unix:") => {
                 let message = format!("`{word}` is not a tool name");
-                return Err(CliError::failed(message).hint("put TARGET before --call"));
+                return Err(CliError::could_not_run(message).hint("put TARGET before --call"));
             }
             _ if is_object || word.contains('=') => {
                 let message = format!("missing tool name before `{word}`");
-                return Err(CliError::failed(message).hint("use --call TOOL ARGS"));
+                return Err(CliError::could_not_run(message).hint("use --call TOOL ARGS"));
             }
             _ => calls.push(RequestedCall {
                 tool: word.clone(),
@@ -179,7 +179,7 @@ fn parse_calls(words: &[String]) -> Result<Vec<RequestedCall>> {
 
 fn parse_object(word: &str) -> Result<JsonObject> {
     serde_json::from_str(word).map_err(|error| {
-        CliError::failed(format!(
+        CliError::could_not_run(format!(
             "the arguments of --call are not a JSON object: {error}"
         ))
     })
@@ -225,7 +225,9 @@ pub(super) async fn check_target(
         ResolvedTarget::Local(client::Target::Unix(unix)) => {
             check::ServerTarget::streams(label, move || connect(unix.path().to_owned()))
         }
-        ResolvedTarget::Local(_) => return Err(CliError::failed("this server cannot be checked")),
+        ResolvedTarget::Local(_) => {
+            return Err(CliError::could_not_run("this server cannot be checked"));
+        }
     };
     Ok((check_target, has_credentials))
 }

@@ -71,7 +71,7 @@ fn report_damaged(exported: &transfer::ExportReport, context: &CommandContext) -
     if exported.damaged.is_empty() {
         Ok(())
     } else {
-        Err(CliError::rejected(
+        Err(CliError::negative_result(
             "the export is incomplete: some data is damaged",
         ))
     }
@@ -129,5 +129,5 @@ impl Drop for ExportFile {
 }
 
 fn write_error(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::failed(format!("cannot write {}: {error}", path.display()))
+    CliError::could_not_run(format!("cannot write {}: {error}", path.display()))
 }

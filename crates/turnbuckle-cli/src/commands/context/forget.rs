@@ -80,16 +80,16 @@ impl ForgetCommand {
     fn ask_user(&self, context: &CommandContext) -> Result {
         let question = format!("Permanently delete {}?", self.subject());
         if !context.environment.terminal.is_interactive {
-            return Err(
-                CliError::failed(format!("confirmation needs a terminal: {question}"))
-                    .hint("use --yes to delete without asking"),
-            );
+            return Err(CliError::could_not_run(format!(
+                "confirmation needs a terminal: {question}"
+            ))
+            .hint("use --yes to delete without asking"));
         }
         let mut stdin = std::io::stdin().lock();
         if confirm(&question, &mut stdin, &mut anstream::stderr().lock())? {
             Ok(())
         } else {
-            Err(CliError::rejected("nothing was deleted"))
+            Err(CliError::negative_result("nothing was deleted"))
         }
     }
 

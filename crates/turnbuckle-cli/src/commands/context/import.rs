@@ -56,7 +56,7 @@ impl ImportCommand {
             context.print_json(&imported)?;
         }
         if imported.bad_line_count > 0 && !self.skip_bad_lines {
-            return Err(CliError::rejected(bad_lines_text(&imported))
+            return Err(CliError::negative_result(bad_lines_text(&imported))
                 .hint("nothing was imported; use --skip-bad-lines to import the other lines"));
         }
         if !context.options.json {
@@ -71,7 +71,7 @@ impl ImportCommand {
         }
         let path = context.environment.cwd.join(&self.file);
         let file = File::open(&path).map_err(|error| {
-            CliError::failed(format!("cannot read {}: {error}", path.display()))
+            CliError::could_not_run(format!("cannot read {}: {error}", path.display()))
         })?;
         Ok(Box::new(BufReader::new(file)))
     }

@@ -116,7 +116,7 @@ impl ServeAuth {
 
     fn check(&self) -> Result {
         if self.issuer.is_none() && self.tokens.is_empty() {
-            return Err(CliError::failed("no token would be accepted")
+            return Err(CliError::could_not_run("no token would be accepted")
                 .hint("use --auth-issuer URL or --token-file FILE"));
         }
         let Some(issuer) = &self.issuer else {
@@ -124,12 +124,12 @@ impl ServeAuth {
         };
         let is_trusted = HttpUrl::parse(issuer).is_ok_and(|issuer| issuer.is_https_or_loopback());
         if !is_trusted {
-            return Err(CliError::failed(format!(
+            return Err(CliError::could_not_run(format!(
                 "invalid issuer `{issuer}`: expected an https URL"
             )));
         }
         if self.audience.is_none() {
-            return Err(CliError::failed(
+            return Err(CliError::could_not_run(
                 "--auth-issuer needs --audience: the issuer may also issue tokens for other servers",
             )
             .hint("for example --audience https://memory.example.com/mcp, the URL that clients use"));
@@ -168,7 +168,7 @@ mod verification {
         let resource = authorization.audience.clone().unwrap_or_else(local);
         let resource_server = ResourceServer::new(resource, Arc::new(HttpFetcher::trusted()));
         let resource_server =
-            resource_server.map_err(|error| CliError::failed(error.to_string()))?;
+            resource_server.map_err(|error| CliError::could_not_run(error.to_string()))?;
         let mut resource_server = resource_server
             .name("Turnbuckle")
             .require_scopes(parse_scopes(&authorization.scopes)?);
@@ -188,7 +188,7 @@ mod verification {
         let words = words.join(" ");
         words
             .parse()
-            .map_err(|_| CliError::failed(format!("invalid scopes `{words}`")))
+            .map_err(|_| CliError::could_not_run(format!("invalid scopes `{words}`")))
     }
 }
 
@@ -204,7 +204,7 @@ mod verification {
 
     /// Returns an error: this build cannot verify tokens.
     pub(crate) fn require_auth(_: Http, _: &ServeAuth, _: SocketAddr) -> Result<Http> {
-        Err(CliError::failed(
+        Err(CliError::could_not_run(
             "this build cannot verify tokens: it was built without the feature `tls`",
         ))
     }
@@ -240,11 +240,14 @@ fn read_token_file(path: &Path) -> Result<Vec<StaticToken>> {
         .read_to_string(&mut text)
         .map_err(|error| read_error(path, &error))?;
     let tokens = parse_tokens(&text).map_err(|problem| {
-        CliError::failed(format!("{}: {problem}", path.display()))
+        CliError::could_not_run(format!("{}: {problem}", path.display()))
             .hint("a line is `TOKEN [NAME [SCOPE …]]`; `openssl rand -hex 32` creates a token")
     })?;
     if tokens.is_empty() {
-        return Err(CliError::failed(format!("no token in {}", path.display())));
+        return Err(CliError::could_not_run(format!(
+            "no token in {}",
+            path.display()
+        )));
     }
     Ok(tokens)
 }
@@ -260,7 +263,7 @@ fn check_private(path: &Path, metadata: &fs::Metadata) -> Result {
     }
     let path = path.display();
     Err(
-        CliError::failed(format!("other users can read the tokens in {path}"))
+        CliError::could_not_run(format!("other users can read the tokens in {path}"))
             .hint(format!("run `chmod 600 {path}`")),
     )
 }
@@ -306,7 +309,7 @@ fn is_token_byte(byte: u8) -> bool {
 }
 
 fn read_error(path: &Path, error: &io::Error) -> CliError {
-    CliError::failed(format!("cannot read {}: {error}", path.display()))
+    CliError::could_not_run(format!("cannot read {}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -59,12 +59,12 @@ fn embedder(embeddings: &EmbeddingConfig, context: &CommandContext) -> Result<Ht
         return Ok(embedder);
     };
     let key = context.environment.var(variable).ok_or_else(|| {
-        CliError::failed(format!(
+        CliError::could_not_run(format!(
             "the environment variable {variable} with the embeddings API key is not set"
         ))
     })?;
     embedder.api_key(key).map_err(|problem| {
-        CliError::failed(format!("{variable} is not a valid API key: {problem}"))
+        CliError::could_not_run(format!("{variable} is not a valid API key: {problem}"))
     })
 }
 

@@ -99,7 +99,7 @@ impl ServeConfig {
             // The location and the line, then the message, which may have the terms of Rust.
             let location = text.trim_end().strip_suffix(error.message());
             let reason = JsonError::custom(error.message());
-            CliError::failed(format!(
+            CliError::could_not_run(format!(
                 "invalid configuration {}: {}{reason}",
                 file.display(),
                 location.unwrap_or_default(),
@@ -134,7 +134,7 @@ fn resolve_path(path: PathBuf, folder: &Path, environment: &Environment) -> Path
 }
 
 fn read_error(file: &Path, error: &io::Error) -> CliError {
-    CliError::failed(format!("cannot read {}: {error}", file.display()))
+    CliError::could_not_run(format!("cannot read {}: {error}", file.display()))
 }
 
 fn listen_address<'de, D: Deserializer<'de>>(
@@ -212,7 +212,7 @@ impl ServeSettings {
         let data = serve.data.map(here).or(config.data);
         let mut hosts: Vec<_> = serve.hosts.into_iter().chain(config.allow_hosts).collect();
         for host in &hosts {
-            check_host(host).map_err(|error| CliError::failed(error.to_string()))?;
+            check_host(host).map_err(|error| CliError::could_not_run(error.to_string()))?;
         }
         // The host in the audience is allowed, too.
         let named = authorization.as_ref().and_then(ServeAuth::host);
@@ -239,7 +239,7 @@ impl ServeSettings {
 }
 
 fn unauthenticated_address(address: &ListenAddress) -> CliError {
-    CliError::failed(format!(
+    CliError::could_not_run(format!(
         "{address} can be reached from other machines, and callers are not authenticated"
     ))
     .hint(
@@ -249,12 +249,12 @@ fn unauthenticated_address(address: &ListenAddress) -> CliError {
 }
 
 fn tokens_on_unix_socket() -> CliError {
-    CliError::failed("a Unix socket does not use tokens: only you can connect to it")
+    CliError::could_not_run("a Unix socket does not use tokens: only you can connect to it")
         .hint("use --listen 127.0.0.1:8321 for HTTP")
 }
 
 fn http_sse_on_unix_socket() -> CliError {
-    CliError::failed("--http-sse needs HTTP, not a Unix socket")
+    CliError::could_not_run("--http-sse needs HTTP, not a Unix socket")
         .hint("use --listen 127.0.0.1:8321 for HTTP")
 }
 

@@ -69,7 +69,7 @@ pub(super) async fn serve(
 
 fn bind_error(address: SocketAddr, error: &io::Error) -> CliError {
     let port = address.port();
-    let failure = CliError::failed(format!("cannot listen on {address}: {error}"));
+    let failure = CliError::could_not_run(format!("cannot listen on {address}: {error}"));
     match error.kind() {
         io::ErrorKind::AddrInUse => failure.hint(format!(
             "it may be running already: check with `turnbuckle info http://{address}/mcp`; \

@@ -77,14 +77,14 @@ async fn bind(path: &Path) -> Result<UnixListener> {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(listen_error(path, &error)),
         Ok(there) if !there.file_type().is_socket() => {
-            return Err(CliError::failed(format!(
+            return Err(CliError::could_not_run(format!(
                 "{} exists and is not a socket",
                 path.display()
             )));
         }
         Ok(_) => match UnixStream::connect(path).await {
             Ok(_) => {
-                let failure = CliError::failed(format!(
+                let failure = CliError::could_not_run(format!(
                     "a server is already listening on {}",
                     path.display()
                 ));
@@ -115,5 +115,5 @@ fn remove(path: &Path, inode: u64) {
 }
 
 fn listen_error(path: &Path, error: &io::Error) -> CliError {
-    CliError::failed(format!("cannot listen on unix:{}: {error}", path.display()))
+    CliError::could_not_run(format!("cannot listen on unix:{}: {error}", path.display()))
 }
