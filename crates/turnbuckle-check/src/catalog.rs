@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use turnbuckle_text::similar::most_similar;
+
 use crate::{
     client_rules,
     rule::{Area, Rule},
@@ -81,34 +83,6 @@ impl std::error::Error for UnknownRule {}
 pub(crate) fn position(rule: &Rule) -> usize {
     let found = all().position(|other| other.id == rule.id);
     found.unwrap_or(usize::MAX)
-}
-
-/// The number of suggestions for an unknown name.
-const MAX_SUGGESTIONS: usize = 3;
-
-/// Returns the most similar names, most similar first.
-fn most_similar(name: &str, names: impl Iterator<Item = String>) -> Vec<String> {
-    let name = name.to_lowercase();
-    let mut similar: Vec<_> = names
-        .filter_map(|other| Some((distance(&name, &other)?, other)))
-        .collect();
-    similar.sort();
-    similar.dedup();
-    let best = similar.into_iter().take(MAX_SUGGESTIONS);
-    best.map(|(_, other)| other).collect()
-}
-
-/// Returns the edit distance if it is small. A name that contains the other counts as similar.
-fn distance(name: &str, other: &str) -> Option<usize> {
-    let edits = strsim::levenshtein(name, other);
-    let max_edits = usize::max(name.len(), other.len()) / 3;
-    if edits <= max_edits {
-        Some(edits)
-    } else if name.len() > 3 && other.contains(name) {
-        Some(max_edits + 1)
-    } else {
-        None
-    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::{
 
 use serde_json::{Number, Value};
 use turnbuckle_protocol::types::JsonObject;
+use turnbuckle_text::similar::most_similar;
 
 use crate::output::signature::{TypeText, parameters};
 
@@ -41,7 +42,7 @@ pub(crate) enum ToolArgError {
     /// A key that is not a list was given twice.
     #[error("`{0}` is given more than once, but is not a list")]
     Repeated(String),
-    /// The schema has no such key and allows no others.
+    /// The schema has no such key.
     #[error("unknown argument `{key}`: {known}")]
     Unknown {
         /// The key.
@@ -88,11 +89,21 @@ pub(crate) fn read_args_object(
     }
 }
 
+/// What happens to arguments that the schema of the tool does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnknownArguments {
+    /// They are an error.
+    Refuse,
+    /// They are sent.
+    Send,
+}
+
 /// Returns the arguments of a call. Pairs override `defaults`, which come from `--args`.
 pub(crate) fn tool_arguments(
     words: &[String],
     defaults: JsonObject,
     schema: &JsonObject,
+    unknown: UnknownArguments,
 ) -> Result<JsonObject, ToolArgError> {
     let pairs = words.iter().map(|word| ToolArg::parse(word));
     let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
@@ -105,10 +116,14 @@ pub(crate) fn tool_arguments(
         }
         done.push(key);
         let same: Vec<_> = pairs.iter().filter(|other| other.key() == key).collect();
-        let value = ExpectedType::new(key, schema)?.value(&same)?;
+        let value = ExpectedType::new(key, schema).value(&same)?;
         arguments.insert(key.to_owned(), value);
     }
-    Ok(arguments)
+    let mut keys = arguments.keys();
+    match keys.find(|key| !is_known(key, schema)) {
+        Some(key) if unknown == UnknownArguments::Refuse => Err(unknown_key(key, schema)),
+        _ => Ok(arguments),
+    }
 }
 
 /// Parses arguments with text values, for prompts.
@@ -163,22 +178,21 @@ const ANY_SCHEMA: Value = Value::Bool(true);
 
 impl<'a> ExpectedType<'a> {
     /// Finds the schema of an argument.
-    fn new(key: &'a str, schema: &'a JsonObject) -> Result<Self, ToolArgError> {
+    fn new(key: &'a str, schema: &'a JsonObject) -> Self {
         let named = schema
             .get("properties")
             .and_then(|properties| properties.get(key));
         let schema_of_key = match (named, schema.get("additionalProperties")) {
             (Some(schema), _) => schema,
-            (None, Some(Value::Bool(false))) => return Err(unknown_key(key, schema)),
+            (None, Some(Value::Bool(false)) | None) => &ANY_SCHEMA,
             (None, Some(others)) => others,
-            (None, None) => &ANY_SCHEMA,
         };
-        Ok(Self {
+        Self {
             key,
             root: TypeText::new(schema),
             schema: schema_of_key,
             budget: Cell::new(0),
-        })
+        }
     }
 
     /// Returns the value from all arguments with this key.
@@ -356,16 +370,43 @@ fn number(text: &str) -> Option<Value> {
     integer(text).or_else(|| Number::from_f64(text.parse().ok()?).map(Value::Number))
 }
 
+/// Keywords that can allow further keys. A schema with one of them is left to the server.
+const OPEN_KEYWORDS: [&str; 9] = [
+    "$ref",
+    "$dynamicRef",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "if",
+    "patternProperties",
+    "dependentSchemas",
+    "unevaluatedProperties",
+];
+
+/// Returns whether the schema has a key, or explicitly allows others.
+fn is_known(key: &str, schema: &JsonObject) -> bool {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    match (properties, schema.get("additionalProperties")) {
+        (Some(properties), _) if properties.contains_key(key) => true,
+        (_, Some(Value::Bool(false))) => false,
+        (_, Some(_)) | (None, None) => true,
+        (Some(_), None) => OPEN_KEYWORDS
+            .iter()
+            .any(|keyword| schema.contains_key(*keyword)),
+    }
+}
+
 fn unknown_key(key: &str, schema: &JsonObject) -> ToolArgError {
-    let known: Vec<_> = parameters(schema)
-        .map(|known| format!("`{}`", known.name))
+    let names: Vec<_> = parameters(schema)
+        .map(|known| known.name.to_owned())
         .collect();
+    let list = names.join("`, `");
     ToolArgError::Unknown {
         key: key.to_owned(),
-        known: if known.is_empty() {
-            "the tool takes no arguments".to_owned()
-        } else {
-            format!("expected one of {}", known.join(", "))
+        known: match &*most_similar(key, names) {
+            _ if list.is_empty() => "the tool takes no arguments".to_owned(),
+            [nearest, ..] => format!("did you mean `{nearest}`? The tool has `{list}`"),
+            [] => format!("expected one of `{list}`"),
         },
     }
 }

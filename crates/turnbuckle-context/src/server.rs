@@ -125,6 +125,10 @@ impl ContextServer {
                 quota: self.quota,
             },
         );
+        let tools: Vec<_> = tools::all(&state)
+            .into_iter()
+            .chain(tools::debug::all(&call_log))
+            .collect();
         let mut server = Server::new("turnbuckle", env!("CARGO_PKG_VERSION"))
             .title("Turnbuckle context server")
             .description("Persistent memory of work, fixes and skills, and repository search.")
@@ -132,15 +136,13 @@ impl ContextServer {
             .validate_input(true)
             .validate_output(cfg!(debug_assertions))
             .layer(call_log.clone())
-            .layer(resource_sync::ResourceSyncLayer::new(&state));
+            .layer(resource_sync::ResourceSyncLayer::new(&state))
+            .layer(tools::ArgumentCheck::new(&tools));
         if publishes_skills {
             // Skill resources are visible to every caller, so they are published only if there is a single owner.
             server = server.skills(Skills::new([]));
         }
-        server = tools::all(&state)
-            .into_iter()
-            .chain(tools::debug::all(&call_log))
-            .fold(server, Server::tool);
+        server = tools.into_iter().fold(server, Server::tool);
         server = call_log::resources(&call_log)
             .into_iter()
             .fold(server, Server::resource);

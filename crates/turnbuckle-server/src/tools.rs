@@ -299,6 +299,11 @@ impl Tool {
         &self.definition.name
     }
 
+    /// The definition, as `tools/list` of the newest revision has it.
+    pub fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
     /// Returns the tool under another name.
     pub(crate) fn renamed(mut self, name: String) -> Self {
         self.fingerprint = OnceLock::new();

@@ -1,10 +1,11 @@
-//! Sanitizing, URLs, percent-encoding, string formats and secrets: one copy of each, for all turnbuckle crates.
+//! Sanitizing, URLs, percent-encoding, string formats, similar names and secrets: one copy of each, for all turnbuckle crates.
 //!
 //! - [`sanitize`]: makes text of a peer safe to print on a terminal.
 //! - [`url`]: hosts, ports and `http` URLs, parsed strictly and compared as written.
 //! - [`percent`]: percent-encoding and `application/x-www-form-urlencoded`.
 //! - [`formats`]: the string formats of forms (`email`, `uri`, `date`, `date-time`).
 //! - [`shell`]: quoting of command-line arguments.
+//! - [`similar`]: names that are similar to an unknown one.
 //! - [`Secret`]: a text that prints as `***`.
 //! - [`error_chain`]: the text of an error and its sources.
 //!
@@ -15,6 +16,7 @@ pub mod percent;
 pub mod sanitize;
 mod secret;
 pub mod shell;
+pub mod similar;
 pub mod url;
 
 pub use secret::Secret;

@@ -17,6 +17,7 @@ use crate::{
     output::content,
     target::{CliTarget, PositionalArgs},
     tool_args,
+    tool_args::{ToolArgError, UnknownArguments},
     tool_pins::ToolPins,
 };
 
@@ -24,7 +25,8 @@ use crate::{
 ///
 /// KEY=VALUE is converted to the type in the tool's schema: `days=3` is a number if the schema has a number,
 /// `tags=a,b` or `tags=a tags=b` a list. KEY:=JSON is sent as JSON: `days:=3`, `where:='{"lat": 60}'`. Both override
-/// --args.
+/// --args. An argument that the tool's schema does not have is an error, unless the schema allows others with
+/// `additionalProperties`; --force sends it.
 ///
 /// If a tool has changed since it was first used, its definition is shown and you are asked before it is called;
 /// --yes approves it. Digests of tool definitions are stored in the state directory.
@@ -45,6 +47,9 @@ pub(crate) struct CallCommand {
     /// Pass arguments as JSON: an object, @FILE, or - for stdin
     #[arg(long, value_name = "JSON")]
     args: Option<String>,
+    /// Send arguments that the tool's schema does not have
+    #[arg(long)]
+    force: bool,
     /// Write the bytes of the only content block to FILE
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -68,6 +73,11 @@ impl CallCommand {
                 .map_err(|error| CliError::could_not_run(error.to_string()))?,
             None => JsonObject::new(),
         };
+        let unknown = if self.force {
+            UnknownArguments::Send
+        } else {
+            UnknownArguments::Refuse
+        };
         let outcome = connection::with_client(&target, context, async |client| {
             let pins = ToolPins::new(&target, context);
             let definition = tool_definition(client, &tool, &pins, &pairs).await?;
@@ -75,7 +85,15 @@ impl CallCommand {
                 let shown = tools::full(definition, context.width());
                 pins.ensure_approved(definition, &shown).await?;
             }
-            let arguments = build_arguments(definition.as_ref(), &target, &tool, &pairs, defaults)?;
+            let arguments = match &definition {
+                None if pairs.is_empty() => defaults,
+                None => return Err(tools::missing(&tool, &target)),
+                Some(definition) => {
+                    let schema = &definition.input_schema;
+                    tool_args::tool_arguments(&pairs, defaults, schema, unknown)
+                        .map_err(|error| argument_error(&error, &target, &tool))?
+                }
+            };
             let call = client.call_tool(&tool, arguments);
             Ok(connection::with_progress_and_timeout(call, context).await)
         });
@@ -124,20 +142,11 @@ pub(super) async fn find_tool(
     Ok(None)
 }
 
-/// Builds the arguments; pairs are typed by the schema of the tool.
-fn build_arguments(
-    definition: Option<&Tool>,
-    target: &CliTarget,
-    tool: &str,
-    pairs: &[String],
-    defaults: JsonObject,
-) -> Result<JsonObject> {
-    if pairs.is_empty() {
-        return Ok(defaults);
-    }
-    let definition = definition.ok_or_else(|| tools::missing(tool, target))?;
-    tool_args::tool_arguments(pairs, defaults, &definition.input_schema).map_err(|error| {
-        CliError::could_not_run(error.to_string()).hint(arguments_hint(target, tool))
+fn argument_error(error: &ToolArgError, target: &CliTarget, tool: &str) -> CliError {
+    let hint = arguments_hint(target, tool);
+    CliError::could_not_run(error.to_string()).hint(match error {
+        ToolArgError::Unknown { .. } => format!("{hint}; `--force` sends it anyway"),
+        _ => hint,
     })
 }
 

@@ -30,9 +30,17 @@ fn schema() -> JsonObject {
     schema.as_object().cloned().unwrap()
 }
 
+fn arguments(
+    words: &[String],
+    defaults: JsonObject,
+    schema: &JsonObject,
+) -> Result<JsonObject, ToolArgError> {
+    tool_arguments(words, defaults, schema, UnknownArguments::Refuse)
+}
+
 fn read(words: &[&str]) -> Result<Value, ToolArgError> {
     let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
-    tool_arguments(&words, JsonObject::new(), &schema()).map(Value::Object)
+    arguments(&words, JsonObject::new(), &schema()).map(Value::Object)
 }
 
 fn problem(words: &[&str]) -> String {
@@ -122,7 +130,7 @@ fn pairs_override_the_args_object() {
         .cloned()
         .unwrap();
 
-    let merged = tool_arguments(&["days=2".to_owned()], defaults, &schema()).unwrap();
+    let merged = arguments(&["days=2".to_owned()], defaults, &schema()).unwrap();
 
     assert_eq!(Value::Object(merged), json!({"city": "Bergen", "days": 2}));
 }
@@ -199,7 +207,7 @@ fn an_endlessly_recursive_schema_is_not_followed() {
     let properties: JsonObject = (0..60).map(part).collect();
     let schema = json!({"properties": properties});
 
-    let read = tool_arguments(
+    let read = arguments(
         &["p1=x".to_owned()],
         JsonObject::new(),
         schema.as_object().unwrap(),
@@ -209,4 +217,40 @@ fn an_endlessly_recursive_schema_is_not_followed() {
         matches!(read, Err(ToolArgError::WrongType { .. })),
         "{read:?}"
     );
+}
+
+/// Returns the outcome for the argument `project` and a schema with the property `project_path`.
+fn with_unknown_key(members: &Value, unknown: UnknownArguments) -> Result<Value, ToolArgError> {
+    let mut schema = json!({"type": "object", "properties": {"project_path": {"type": "string"}}});
+    let members = members.as_object().cloned().unwrap();
+    schema.as_object_mut().unwrap().extend(members);
+    let defaults = json!({"project": "/a"}).as_object().cloned().unwrap();
+    tool_arguments(&[], defaults, schema.as_object().unwrap(), unknown).map(Value::Object)
+}
+
+#[test]
+fn a_key_that_the_schema_does_not_have_is_refused_with_the_nearest_one() {
+    for members in [json!({}), json!({"additionalProperties": false})] {
+        let error = with_unknown_key(&members, UnknownArguments::Refuse).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown argument `project`: did you mean `project_path`? The tool has `project_path`"
+        );
+        let sent = with_unknown_key(&members, UnknownArguments::Send);
+        assert_eq!(sent, Ok(json!({"project": "/a"})));
+    }
+}
+
+#[test]
+fn a_schema_can_allow_other_keys() {
+    for members in [
+        json!({"additionalProperties": true}),
+        json!({"additionalProperties": {"type": "string"}}),
+        json!({"patternProperties": {"^pro": {}}}),
+        json!({"anyOf": [{"properties": {"project": {}}}]}),
+        json!({"properties": null}),
+    ] {
+        let sent = with_unknown_key(&members, UnknownArguments::Refuse);
+        assert!(sent.is_ok(), "{members}");
+    }
 }

@@ -145,7 +145,14 @@ fn arguments_that_cannot_be_sent_are_exit_code_2() {
     --- stderr
     error: unknown argument `town`: expected one of `city`, `days`
 
-    hint: show its arguments with `turnbuckle tools SOCKET forecast`
+    hint: show its arguments with `turnbuckle tools SOCKET forecast`; `--force` sends it anyway
+    --- exit 2
+    ");
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "forecast", "city=Oslo", "--args", r#"{"day": 3}"#]), @r"
+    --- stderr
+    error: unknown argument `day`: did you mean `days`? The tool has `city`, `days`
+
+    hint: show its arguments with `turnbuckle tools SOCKET forecast`; `--force` sends it anyway
     --- exit 2
     ");
     insta::assert_snapshot!(sandbox.run(&["call", "SOCKET"]), @r"

@@ -12,11 +12,26 @@ mod repository;
 mod skills;
 mod status;
 
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    pin::Pin,
+};
+
 use schemars::JsonSchema;
-use serde::{Serialize, de::DeserializeOwned};
-use turnbuckle_server::{Context, Tool};
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use serde_json::Value;
+use turnbuckle_server::{
+    Context, Tool,
+    middleware::{Middleware, Next, Operation, OperationResponse},
+};
+use turnbuckle_text::similar::most_similar;
 
 use super::{
+    display::one_line,
     error_messages,
     tool_response::{ToText, ToolResponse},
 };
@@ -56,4 +71,75 @@ where
     };
     // The tools only use files of this machine.
     Tool::new(name, run).title(title).open_world(false)
+}
+
+/// Arguments that are not in a schema and still accepted, because callers of contextd use them.
+const ALIASES: [(&str, &str); 1] = [("index_repository", "path")];
+
+/// Refuses calls with arguments that the schema of the tool does not have.
+///
+/// An agent that mistypes an optional argument would otherwise get a result for another question. The schemas do not
+/// say `additionalProperties: false`, which would be sent for every tool in every conversation.
+pub(crate) struct ArgumentCheck {
+    /// The arguments of each tool.
+    names: HashMap<String, Vec<String>>,
+}
+
+impl ArgumentCheck {
+    /// Creates the check for these tools.
+    pub(crate) fn new(tools: &[Tool]) -> Self {
+        let names = |tool: &Tool| {
+            let properties = tool.definition().input_schema.get("properties");
+            let members = properties.and_then(Value::as_object).into_iter().flatten();
+            members.map(|(name, _)| name.clone()).collect()
+        };
+        Self {
+            names: tools
+                .iter()
+                .map(|tool| (tool.name().to_owned(), names(tool)))
+                .collect(),
+        }
+    }
+
+    /// Returns the error message for the first unknown argument.
+    fn problem(&self, operation: &Operation) -> Option<String> {
+        let tool = operation.tool()?;
+        let names = self.names.get(tool)?;
+        // The tool reports arguments that are not an object.
+        let arguments: BTreeMap<Cow<'_, str>, IgnoredAny> =
+            serde_json::from_str(operation.arguments()?).ok()?;
+        let is_unknown = |name: &str| {
+            !names.iter().any(|known| known == name) && !ALIASES.contains(&(tool, name))
+        };
+        let name = arguments.keys().find(|name| is_unknown(name))?;
+        let shown = one_line(name, MAX_SHOWN_NAME);
+        let list = names.join("`, `");
+        Some(match &*most_similar(name, names.iter().cloned()) {
+            _ if names.is_empty() => {
+                format!("unknown argument `{shown}`: `{tool}` takes no arguments")
+            }
+            [nearest, ..] => format!(
+                "unknown argument `{shown}`: did you mean `{nearest}`? `{tool}` has `{list}`"
+            ),
+            [] => format!("unknown argument `{shown}`: `{tool}` has `{list}`"),
+        })
+    }
+}
+
+/// Maximum number of characters of an unknown name in an error message.
+const MAX_SHOWN_NAME: usize = 60;
+
+impl Middleware for ArgumentCheck {
+    fn handle<'a>(
+        &'a self,
+        operation: Operation,
+        next: Next,
+    ) -> Pin<Box<dyn Future<Output = OperationResponse> + Send + 'a>> {
+        Box::pin(async move {
+            match self.problem(&operation) {
+                Some(problem) => operation.tool_error(problem),
+                None => next.run().await,
+            }
+        })
+    }
 }

@@ -23,6 +23,7 @@ use crate::{
         resolve::{self, ResolvedTarget},
     },
     tool_args,
+    tool_args::UnknownArguments,
 };
 
 impl CheckCommand {
@@ -145,8 +146,13 @@ async fn resolve_arguments(
             .hint(format!("list the tools with `{list}`"))
     };
     let tool = tool.ok_or_else(missing)?;
-    let arguments = tool_args::tool_arguments(&call.pairs, call.defaults, &tool.input_schema)
-        .map_err(|error| CliError::could_not_run(error.to_string()))?;
+    let arguments = tool_args::tool_arguments(
+        &call.pairs,
+        call.defaults,
+        &tool.input_schema,
+        UnknownArguments::Refuse,
+    )
+    .map_err(|error| CliError::could_not_run(error.to_string()))?;
     Ok((call.tool, Value::Object(arguments)))
 }
 

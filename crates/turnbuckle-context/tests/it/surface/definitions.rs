@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnbuckle_server::testing::Peer;
 
-use super::test_project::TestProject;
+use super::test_project::{TestProject, call};
 
 async fn tools() -> Vec<Value> {
     let mut peer = Peer::connect(TestProject::new().server()).await;
@@ -62,4 +62,40 @@ async fn every_argument_is_described() {
             assert!(what.len() > 5, "{argument} of {}", tool["name"]);
         }
     }
+}
+
+#[tokio::test]
+async fn an_unknown_argument_is_an_error_with_the_nearest_name() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
+    let path = test_project.path();
+    for (tool, args, expected) in [
+        (
+            "checkpoint_list",
+            json!({ "project_path": path, "limits": 3 }),
+            "unknown argument `limits`: did you mean `limit`? `checkpoint_list` has `",
+        ),
+        (
+            "checkpoint_save",
+            json!({ "projectPath": path, "project_path": path, "content": "x" }),
+            "unknown argument `projectPath`: did you mean `project_path`?",
+        ),
+        (
+            "debug_log_status",
+            json!({ "a": 1 }),
+            "unknown argument `a`: `debug_log_status` takes no arguments",
+        ),
+        (
+            "skill_search",
+            json!({ "query": "x", "zzz": 1 }),
+            "unknown argument `zzz`: `skill_search` has `",
+        ),
+    ] {
+        let failure = peer.call_tool(tool, args).await.expect_tool_error();
+
+        assert!(failure.starts_with(expected), "{failure}");
+    }
+    let list = json!({ "project_path": path });
+    let listed = call(&mut peer, "checkpoint_list", list).await;
+    assert_eq!(listed["checkpoints"], json!([]), "nothing was saved");
 }
