@@ -36,6 +36,33 @@ fn a_token_is_replaced_by_its_rule_id() {
 }
 
 #[test]
+fn a_secret_with_the_prefix_of_a_vendor_is_replaced_even_if_it_looks_like_a_placeholder() {
+    for (prefix, rest, rule) in [
+        ("AKIA", "IOSFODNN7EXAMPLE", "aws-access-key-id"),
+        ("ghp_", "0123456789abcdef0123456789abcdef0123", "github-pat"),
+        ("ghp_", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "github-pat"),
+        (
+            "sk-ant-",
+            "api03-dummydummydummydummydummydummydummy",
+            "anthropic-api-key",
+        ),
+        (
+            "sk-",
+            "proj-replace0me0replace0me0replace0me",
+            "openai-api-key",
+        ),
+        ("xoxb-", "000000000000-example-token", "slack-token"),
+        ("glpat-", "sample12345678901234", "gitlab-pat"),
+    ] {
+        let text = format!("key {prefix}{rest} here");
+
+        let redacted = Redactor::standard().redact(&text);
+
+        assert_eq!(redacted.text, format!("key [REDACTED:{rule}] here"));
+    }
+}
+
+#[test]
 fn a_text_without_secrets_is_not_copied() {
     let redacted = Redactor::standard().redact("let token = parser.next_token();");
     assert!(matches!(redacted.text, Cow::Borrowed(_)));

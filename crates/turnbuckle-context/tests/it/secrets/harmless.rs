@@ -68,7 +68,6 @@ pub(crate) const LINES: &[&str] = &[
     "time: 12:30:45, ratio 3:2, a::b::c",
     "task-skip-risk desk-lamp sk-learn scikit-learn flask-login",
     "machine learning with a default login page and a password reset",
-    "AKIAIOSFODNN7EXAMPLE is the one of the manual",
     "capacitor, precious, delicious, ferocious, suspicious",
     "background-url: url(//cdn.example.org/a.png)",
     "[REDACTED:github-pat], \"password\", \"[REDACTED:password]\", \"next\"",
