@@ -124,7 +124,7 @@ impl Context {
     }
 
     /// Returns a value that the transport or a layer attached to the request: HTTP headers (`http::HeaderMap`), the
-    /// peer's address (`std::net::SocketAddr`), or your own types. On stdio only values attached by your program exist.
+    /// [query of the URL](crate::http::UrlQuery), the peer's address (`std::net::SocketAddr`), or your own types. On stdio only values attached by your program exist.
     pub fn get<T: Clone + Send + Sync + 'static>(&self) -> Option<&T> {
         let caller = &self.call.origin;
         caller

@@ -46,9 +46,8 @@ pub(crate) fn route(
     };
     match &*request.method {
         "tools/call" => dispatch.call_tool(),
-        "tools/list" => {
-            dispatch.list(|server| Some(&server.tools).filter(|tools| tools.is_advertised()))
-        }
+        "tools/list" if server.tool_views().is_empty() => dispatch.list_tools(),
+        "tools/list" => dispatch.list_tool_view(),
         "resources/read" => dispatch.read_resource(),
         "resources/list" if server.has_providers() => dispatch.list_with_providers(),
         "resources/list" => {
@@ -223,6 +222,31 @@ impl Dispatch<'_, '_> {
             };
             Ok(ResponseWriter::new(call).shared_object(page, Some(cache)))
         })
+    }
+
+    fn list_tools(self) -> RunningRequest {
+        self.list(|catalog| Some(&catalog.tools).filter(|tools| tools.is_advertised()))
+    }
+
+    /// Lists the tools of the first view that applies to the request, or all.
+    fn list_tool_view(self) -> RunningRequest {
+        let tools = &self.server.catalog().tools;
+        let extensions = &self.call.caller.extensions;
+        let views = self.server.tool_views().iter();
+        let mut listed = views.filter_map(|view| view.list(tools, extensions).transpose());
+        match listed.next() {
+            None => self.list_tools(),
+            Some(Err(error)) => self.fail(error),
+            Some(Ok(table)) => {
+                let cursor = cursor(&self.request.params);
+                self.respond_now(|call| {
+                    let page = table.page(&PageRequest::new(call, cursor?.as_deref()))?;
+                    // Another request may list other tools.
+                    let cache = call.server.list_cache().into_private();
+                    Ok(ResponseWriter::new(call).shared_object(page, Some(cache)))
+                })
+            }
+        }
     }
 
     /// Lists resources when some of them come from providers.

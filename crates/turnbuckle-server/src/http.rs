@@ -93,6 +93,29 @@ pub struct Http {
     options: HttpOptions,
 }
 
+/// The query of the URL of a request, without `?`.
+///
+/// [`Context::get`](crate::Context::get) and [`Server::tool_view`] have it, if the URL has a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UrlQuery(Arc<str>);
+
+impl UrlQuery {
+    /// The query as it was sent, percent-encoded.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the value of a parameter, percent-encoded: `core` for `tools` in `a=b&tools=core`.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        let parameters = self.0.split('&');
+        let mut values = parameters.filter_map(|parameter| {
+            let (key, value) = parameter.split_once('=')?;
+            (key == name).then_some(value)
+        });
+        values.next()
+    }
+}
+
 /// The error for text that is not a host, as in a `Host` header.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid host `{host}`: expected a name or IP address with an optional port")]
@@ -135,6 +158,8 @@ struct HttpOptions {
     health_path: String,
     hosts: Vec<HostPort>,
     origins: Vec<WebOrigin>,
+    /// The name of the program's setting that allows a host.
+    host_setting: Option<String>,
     any_host: bool,
     any_origin: bool,
     session_mode: SessionMode,
@@ -163,6 +188,7 @@ impl Default for HttpOptions {
             health_path: "/health".to_owned(),
             hosts: Vec::new(),
             origins: Vec::new(),
+            host_setting: None,
             any_host: false,
             any_origin: false,
             session_mode: SessionMode::On,
@@ -242,6 +268,15 @@ impl Http {
         })?;
         self.options.hosts.push(host);
         Ok(self)
+    }
+
+    /// Sets the name of your program's setting that allows a host, for example `--allow-host`.
+    ///
+    /// The error for a rejected `Host` or `Origin` mentions it instead of the methods of this type.
+    #[must_use]
+    pub fn host_setting(mut self, name: impl Into<String>) -> Self {
+        self.options.host_setting = Some(name.into());
+        self
     }
 
     /// Also accepts requests from web pages of this origin, for example `https://app.example.com`.

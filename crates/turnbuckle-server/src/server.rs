@@ -17,13 +17,14 @@ use composition::CatalogComposition;
 pub use mount::MountError;
 pub(crate) use state::SharedState;
 use turnbuckle_protocol::types::{
-    Icon, Implementation, ListCapability, ResourcesCapability, ServerCapabilities, tasks::EXTENSION,
+    Icon, Implementation, ListCapability, ResourcesCapability, ServerCapabilities,
+    Tool as ToolDefinition, tasks::EXTENSION,
 };
 use turnbuckle_store::Store;
 
 use crate::{
     CacheHint, Extension, Prompt, Resource, ResourceTemplate, Tool,
-    catalog::{Catalog, subscriptions::SubscriptionBudget},
+    catalog::{Catalog, subscriptions::SubscriptionBudget, visibility::ToolView},
     input::SealingKeys,
     lifecycle::{RevisionRules, SessionUsers, runtime::ClientRequestTimeouts},
     middleware::{Layer, Middleware},
@@ -80,6 +81,7 @@ struct ServerSettings {
     tasks: TaskSettings,
     extensions: Arc<Extensions>,
     layers: Vec<Layer>,
+    tool_views: Vec<ToolView>,
 }
 
 impl Server {
@@ -102,6 +104,7 @@ impl Server {
             tasks: TaskSettings::default(),
             extensions: Arc::default(),
             layers: Vec::new(),
+            tool_views: Vec::new(),
         };
         let store = Store::memory();
         Self {
@@ -210,6 +213,34 @@ impl Server {
             return Err(InvalidPageSize);
         }
         Ok(self.set(|settings| settings.page_size = Some(items)))
+    }
+
+    /// Lists other definitions of the tools for requests that `applies` matches, for example a short list for a model
+    /// that needs few tools.
+    ///
+    /// `applies` gets the values attached to the request, such as the [query of its URL](crate::http::UrlQuery). `edit`
+    /// changes a definition, or returns `false` to leave the tool out. Only `tools/list` is affected: every tool can be
+    /// called. The first view that applies is used.
+    ///
+    /// ```
+    /// use turnbuckle_server::{Server, Tool, http::UrlQuery};
+    ///
+    /// let server = Server::new("clock", "1.0.0")
+    ///     .tool(Tool::new("now", async || Ok("half past nine".to_owned())))
+    ///     .tool(Tool::new("debug", async || Ok("all is well".to_owned())))
+    ///     .tool_view(
+    ///         |attached| attached.get::<UrlQuery>().is_some_and(|query| query.as_str() == "short"),
+    ///         |tool| tool.name == "now",
+    ///     );
+    /// ```
+    #[must_use]
+    pub fn tool_view(
+        self,
+        applies: impl Fn(&::http::Extensions) -> bool + Send + Sync + 'static,
+        edit: impl Fn(&mut ToolDefinition) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let view = ToolView::new(applies, edit);
+        self.set(|settings| settings.tool_views.push(view))
     }
 
     /// Sets the cache hint of lists. Not cached by default.
@@ -356,6 +387,10 @@ impl Server {
 
     pub(crate) fn instructions_text(&self) -> Option<&str> {
         self.inner.settings.instructions.as_deref()
+    }
+
+    pub(crate) fn tool_views(&self) -> &[ToolView] {
+        &self.inner.settings.tool_views
     }
 
     pub(crate) fn page_length(&self) -> Option<usize> {

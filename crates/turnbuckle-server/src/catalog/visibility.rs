@@ -7,9 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use turnbuckle_protocol::Principal;
+use ::http::Extensions;
+use turnbuckle_protocol::{Principal, RpcError, types::Tool as ToolDefinition};
 
-use crate::request::error::report_panic;
+use crate::{Tool, catalog::EntryTable, request::error::report_panic};
 
 /// Public, or restricted by a predicate.
 #[derive(Clone, Default)]
@@ -50,5 +51,45 @@ impl Visibility {
             None => Arc::new(predicate),
             Some(earlier) => Arc::new(move |principal| earlier(principal) && predicate(principal)),
         });
+    }
+}
+
+/// Other definitions of the tools in `tools/list`, for some requests.
+#[derive(Clone)]
+pub(crate) struct ToolView {
+    applies: Arc<dyn Fn(&Extensions) -> bool + Send + Sync>,
+    edit: Arc<dyn Fn(&mut ToolDefinition) -> bool + Send + Sync>,
+}
+
+impl ToolView {
+    pub(crate) fn new(
+        applies: impl Fn(&Extensions) -> bool + Send + Sync + 'static,
+        edit: impl Fn(&mut ToolDefinition) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            applies: Arc::new(applies),
+            edit: Arc::new(edit),
+        }
+    }
+
+    /// Returns the tools that a request lists, if the view applies to it.
+    pub(crate) fn list(
+        &self,
+        tools: &EntryTable<Tool>,
+        extensions: &Extensions,
+    ) -> Result<Option<EntryTable<Tool>>, RpcError> {
+        let list = || (self.applies)(extensions).then(|| self.edited(tools));
+        catch_unwind(AssertUnwindSafe(list)).map_err(|panic| report_panic(&*panic))
+    }
+
+    fn edited(&self, tools: &EntryTable<Tool>) -> EntryTable<Tool> {
+        let mut listed = EntryTable::default();
+        for tool in tools.iter() {
+            let mut tool = Tool::clone(tool);
+            if (self.edit)(&mut tool.definition) {
+                listed.put(tool);
+            }
+        }
+        listed
     }
 }

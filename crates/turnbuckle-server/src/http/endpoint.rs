@@ -25,7 +25,7 @@ use turnbuckle_store::StoreError;
 use crate::{
     Server,
     http::{
-        HttpOptions, SessionMode,
+        HttpOptions, SessionMode, UrlQuery,
         auth::{self, HostOriginCheck, cors},
         body::ResponseBody,
         changes::ChangeFanout,
@@ -375,7 +375,10 @@ pub(super) struct RequestHead {
 }
 
 impl RequestHead {
-    pub(super) fn new(parts: Parts, connection: ConnectionHandle) -> Self {
+    pub(super) fn new(mut parts: Parts, connection: ConnectionHandle) -> Self {
+        if let Some(query) = parts.uri.query() {
+            parts.extensions.insert(UrlQuery(query.into()));
+        }
         Self {
             method: parts.method,
             version: VersionHeader::from_headers(&parts.headers),

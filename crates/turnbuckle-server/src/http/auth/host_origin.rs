@@ -17,6 +17,7 @@ pub(crate) struct HostOriginCheck {
     /// The values of `Host` that nearly every request has, compared without parsing.
     common_hosts: Vec<String>,
     origins: Vec<WebOrigin>,
+    host_setting: Option<String>,
     any_host: bool,
     any_origin: bool,
 }
@@ -40,6 +41,7 @@ impl HostOriginCheck {
             hosts,
             common_hosts,
             origins: options.origins.clone(),
+            host_setting: options.host_setting.clone(),
             any_host: options.any_host,
             any_origin: options.any_origin,
         }
@@ -58,13 +60,11 @@ impl HostOriginCheck {
         if self.any_host || self.is_allowed_host(parts) {
             return Ok(());
         }
-        let requested = parts.headers.get(HOST);
+        let requested = quote_header(parts.headers.get(HOST));
+        let setting = self.host_setting.as_deref().unwrap_or("allow_host");
         Err(responses::invalid_request(
             StatusCode::FORBIDDEN,
-            format!(
-                "host {} is not allowed; allow it with `allow_host`",
-                quote_header(requested)
-            ),
+            format!("host {requested} is not allowed; allow it with `{setting}`"),
         ))
     }
 
@@ -102,12 +102,15 @@ impl HostOriginCheck {
         if allowed {
             return Ok(Some(origin.clone()));
         }
+        let origin = quote_header(Some(origin));
+        let hint = match &self.host_setting {
+            // The pages of an allowed host may use the server.
+            Some(setting) => format!("allow its host with `{setting}`"),
+            None => "allow it with `allow_origin`".to_owned(),
+        };
         Err(responses::invalid_request(
             StatusCode::FORBIDDEN,
-            format!(
-                "origin {} is not allowed; allow it with `allow_origin`",
-                quote_header(Some(origin))
-            ),
+            format!("origin {origin} is not allowed; {hint}"),
         ))
     }
 
