@@ -26,7 +26,7 @@ pub use memory::{HalfLife, ItemKind};
 pub use owner::{Owner, OwnershipPolicy};
 pub use project::Project;
 pub use redact::{RedactedText, Redactor, SecretFinding};
-pub use server::ContextServer;
+pub use server::{ContextServer, ToolSet};
 pub use storage::{data_dir::DataDir, database::Database};
 
 #[cfg(feature = "evaluation")]

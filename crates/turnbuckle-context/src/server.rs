@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use turnbuckle_server::{Server, Skills};
+use turnbuckle_server::{Server, Skills, http::UrlQuery};
 
 use crate::{
     DataDir, OwnershipPolicy,
@@ -25,7 +25,21 @@ Persistent memory and repository search. project_path is the absolute path of th
 - On an error: call remediation_search first; after fixing it, remediation_save.
 - At milestones and before the context is full: call checkpoint_save.
 - For reusable procedures: call skill_save; call skill_search before a task that may have one.
+- If a memory is wrong: call memory_forget with its id, then save the right one.
 Results are short: pass content_mode \"full\", or read the resource of an id, to get the full text.";
+
+/// The tools that a context server lists.
+///
+/// Definitions of tools are part of every conversation of an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToolSet {
+    /// All tools. A client whose URL has the query `tools=core` gets the core tools.
+    #[default]
+    All,
+    /// Only memory and search, in at most 2,000 tokens, without the schemas of results.
+    Core,
+}
 
 /// Builds a server with persistent memory and repository search.
 ///
@@ -45,6 +59,7 @@ pub struct ContextServer {
     call_timeout: Duration,
     index_timeout: Duration,
     quota: Option<u64>,
+    tool_set: ToolSet,
 }
 
 impl ContextServer {
@@ -63,6 +78,7 @@ impl ContextServer {
             call_timeout: Duration::from_secs(30),
             index_timeout: Duration::from_secs(30 * 60),
             quota,
+            tool_set: ToolSet::default(),
         }
     }
 
@@ -109,6 +125,12 @@ impl ContextServer {
         self
     }
 
+    /// Selects the tools; all by default.
+    pub fn tool_set(mut self, tool_set: ToolSet) -> Self {
+        self.tool_set = tool_set;
+        self
+    }
+
     /// Builds the server. Files are read and written on the first call.
     pub fn build(self) -> Server {
         let publishes_skills = matches!(self.owners, OwnershipPolicy::Single(_));
@@ -125,9 +147,12 @@ impl ContextServer {
                 quota: self.quota,
             },
         );
-        let tools: Vec<_> = tools::all(&state)
+        let is_core = self.tool_set == ToolSet::Core;
+        let tools = tools::all(&state)
             .into_iter()
-            .chain(tools::debug::all(&call_log))
+            .chain(tools::debug::all(&call_log));
+        let tools: Vec<_> = tools
+            .filter(|tool| !is_core || tools::core_definition(&mut tool.definition().clone()))
             .collect();
         let mut server = Server::new("turnbuckle", env!("CARGO_PKG_VERSION"))
             .title("Turnbuckle context server")
@@ -137,12 +162,19 @@ impl ContextServer {
             .validate_output(cfg!(debug_assertions))
             .layer(call_log.clone())
             .layer(resource_sync::ResourceSyncLayer::new(&state))
+            .layer(tools::check_requested_set)
             .layer(tools::ArgumentCheck::new(&tools));
         if publishes_skills {
             // Skill resources are visible to every caller, so they are published only if there is a single owner.
             server = server.skills(Skills::new([]));
         }
-        server = tools.into_iter().fold(server, Server::tool);
+        server = tools.into_iter().fold(server, Server::tool).tool_view(
+            move |attached| {
+                let query = attached.get::<UrlQuery>();
+                is_core || query.and_then(|query| query.parameter("tools")) == Some("core")
+            },
+            tools::core_definition,
+        );
         server = call_log::resources(&call_log)
             .into_iter()
             .fold(server, Server::resource);

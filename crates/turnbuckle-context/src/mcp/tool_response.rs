@@ -27,9 +27,9 @@ pub(crate) struct ToolResponse<T>(pub(crate) T);
 
 impl<T: ToText + Serialize + JsonSchema + Send + 'static> IntoToolResult for ToolResponse<T> {
     fn output_schema() -> Option<Map<String, Value>> {
-        let mut schema = <T as IntoToolResult>::output_schema()?;
-        schema.values_mut().for_each(compact_schema);
-        Some(schema)
+        let mut schema = Value::Object(<T as IntoToolResult>::output_schema()?);
+        compact_schema(&mut schema);
+        schema.as_object().cloned()
     }
 
     fn into_tool_result(self, _promised: bool) -> Result<ToolResult, ToolError> {
@@ -55,7 +55,7 @@ fn is_same_json(data: &Value, text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|parsed| parsed == *data)
 }
 
-/// Removes keywords that do not help a model to read a result: `minimum`, `format`, `required` and
+/// Removes keywords that do not help a model to read a result: `minimum`, `format`, `required`, `description` and
 /// `additionalProperties: true`.
 fn compact_schema(schema: &mut Value) {
     match schema {
@@ -63,7 +63,7 @@ fn compact_schema(schema: &mut Value) {
             members.retain(|key, value| match key.as_str() {
                 // A result member with one of these names has a schema object as its value.
                 "minimum" => !value.is_number(),
-                "format" => !value.is_string(),
+                "format" | "description" => !value.is_string(),
                 "required" => !value.is_array(),
                 "additionalProperties" => *value != true,
                 _ => true,

@@ -24,8 +24,10 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 use serde_json::Value;
+use turnbuckle_protocol::{RpcError, types::Tool as ToolDefinition};
 use turnbuckle_server::{
     Context, Tool,
+    http::UrlQuery,
     middleware::{Middleware, Next, Operation, OperationResponse},
 };
 use turnbuckle_text::similar::most_similar;
@@ -43,6 +45,7 @@ pub(crate) fn all(state: &AppState) -> Vec<Tool> {
         checkpoints::tools(state),
         remediations::tools(state),
         skills::tools(state),
+        memories::tools(state),
         repository::tools(state),
         collections::tools(state),
         status::tools(state),
@@ -50,6 +53,47 @@ pub(crate) fn all(state: &AppState) -> Vec<Tool> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// The tools of [`ToolSet::Core`](crate::ToolSet::Core): memory and search.
+///
+/// `index_repository` is one of them: a search in a large repository requires it.
+const CORE: [&str; 10] = [
+    "checkpoint_save",
+    "checkpoint_search",
+    "checkpoint_list",
+    "remediation_save",
+    "remediation_search",
+    "skill_save",
+    "skill_search",
+    "memory_forget",
+    "index_repository",
+    "repository_search",
+];
+
+/// Shortens the definition of a core tool; returns `false` for other tools.
+///
+/// The schema of the result is left out: it is as long as the rest, and the text of a result explains itself.
+pub(crate) fn core_definition(tool: &mut ToolDefinition) -> bool {
+    tool.output_schema = None;
+    CORE.contains(&&*tool.name)
+}
+
+/// Rejects `tools/list` for a set of tools that does not exist.
+pub(crate) async fn check_requested_set(operation: Operation, next: Next) -> OperationResponse {
+    let query = operation
+        .get::<UrlQuery>()
+        .filter(|_| operation.method() == "tools/list");
+    match query.and_then(|query| query.parameter("tools")) {
+        None | Some("all" | "core") => next.run().await,
+        Some(other) => {
+            let other = one_line(other, MAX_SHOWN_NAME);
+            RpcError::invalid_params(format!(
+                "unknown tool set `{other}` in the URL: expected `?tools=core` or `?tools=all`"
+            ))
+            .into()
+        }
+    }
 }
 
 /// Creates a tool from a function.

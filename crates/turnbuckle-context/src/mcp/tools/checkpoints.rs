@@ -34,14 +34,10 @@ pub(super) fn tools(state: &AppState) -> Vec<Tool> {
             .idempotent(),
         tool(state, "checkpoint_search", "Search checkpoints", search)
             .description("Find earlier checkpoints of a project by words or a question.")
-            .read_only()
-            .destructive(false)
-            .idempotent(),
+            .read_only(),
         tool(state, "checkpoint_list", "List checkpoints", list)
             .description("List the checkpoints of a project, newest first.")
-            .read_only()
-            .destructive(false)
-            .idempotent(),
+            .read_only(),
     ]
 }
 

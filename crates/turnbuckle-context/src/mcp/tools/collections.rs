@@ -30,9 +30,7 @@ pub(super) fn tools(state: &AppState) -> Vec<Tool> {
             .idempotent(),
         tool(state, "collection_list", "List collections", list)
             .description("List the stored data by project and branch.")
-            .read_only()
-            .destructive(false)
-            .idempotent(),
+            .read_only(),
     ]
 }
 

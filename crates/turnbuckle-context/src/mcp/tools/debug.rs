@@ -32,8 +32,7 @@ pub(crate) fn all(call_log: &CallLog) -> Vec<Tool> {
         .destructive(false),
         tool(call_log, "debug_list_sessions", "List debug sessions", list)
             .description("List open debug sessions")
-            .read_only()
-            .idempotent(),
+            .read_only(),
         tool(
             call_log,
             "debug_close_session",
@@ -67,12 +66,10 @@ pub(crate) fn all(call_log: &CallLog) -> Vec<Tool> {
             status,
         )
         .description("Show whether calls are recorded, and how many are")
-        .read_only()
-        .idempotent(),
+        .read_only(),
         tool(call_log, "debug_log_query", "Query the call log", query)
             .description("Show your recent calls to this server with durations")
-            .read_only()
-            .idempotent(),
+            .read_only(),
         tool(
             call_log,
             "debug_log_tree",
@@ -80,8 +77,7 @@ pub(crate) fn all(call_log: &CallLog) -> Vec<Tool> {
             tree,
         )
         .description("Show your recent calls as a tree")
-        .read_only()
-        .idempotent(),
+        .read_only(),
     ]
 }
 

@@ -1,24 +1,83 @@
-//! Saving, searching and paging, shared by the tools of all three kinds of memory.
+//! Saving, searching, paging and forgetting, the same for all three kinds of memory.
 
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use turnbuckle_protocol::types::LogLevel;
-use turnbuckle_server::Context;
+use turnbuckle_server::{Context, Tool};
 
+use super::tool;
 use crate::{
     ContextError, Database, Owner, Project,
     app_state::AppState,
     embedding::service::EmbeddingStatus,
     mcp::{
-        display::plural,
-        tool_response::{ResponseOptions, SearchCursor},
+        display::{plural, sanitize},
+        tool_response::{ResponseOptions, SearchCursor, ToText},
     },
     memory,
     memory::{ItemKind, MemoryHit, MemoryQuery, NewItem, SaveOutcome},
+    transfer,
+    transfer::DeleteRequest,
 };
+
+pub(super) fn tools(state: &AppState) -> Vec<Tool> {
+    vec![
+        tool(state, "memory_forget", "Forget memory", forget)
+            .description("Delete one wrong or outdated checkpoint, remediation or skill for good.")
+            .destructive(true)
+            .idempotent(),
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ForgetArgs {
+    /// From a search or list: ckpt_…, rem_… or skill_….
+    id: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Forgotten {
+    id: String,
+    /// False: another process still reads old pages of the file.
+    traceless: bool,
+}
+
+/// Maximum size of an id.
+const MAX_ID_BYTES: usize = 100;
+
+/// Deletes one item and its traces on the disk, as `turnbuckle context forget` does.
+async fn forget(state: AppState, args: ForgetArgs, cx: Context) -> Result<Forgotten, ContextError> {
+    let owner = state.owner(&cx)?;
+    let ForgetArgs { id } = args;
+    check_length("id", &id, MAX_ID_BYTES)?;
+    let item = DeleteRequest::Item(id.clone());
+    let report = state
+        .run_write(&owner.clone(), move |state| {
+            transfer::delete(state.data_dir(), &owner, &item)
+        })
+        .await?;
+    state.sync_resources(&cx).await;
+    Ok(Forgotten {
+        id,
+        traceless: report.traceless,
+    })
+}
+
+impl ToText for Forgotten {
+    fn to_text(&self) -> String {
+        let id = sanitize(&self.id);
+        if self.traceless {
+            format!("Forgot {id}: it is deleted from the disk.")
+        } else {
+            format!(
+                "Forgot {id}. Its text stays in the file until another process stops reading it."
+            )
+        }
+    }
+}
 
 // The common part of the results of all save tools.
 #[derive(Serialize, JsonSchema)]

@@ -31,9 +31,7 @@ pub(super) fn tools(state: &AppState) -> Vec<Tool> {
             .idempotent(),
         tool(state, "remediation_search", "Search fixes", search)
             .description("Find known fixes for an error. Call it before debugging.")
-            .read_only()
-            .destructive(false)
-            .idempotent(),
+            .read_only(),
     ]
 }
 

@@ -27,9 +27,7 @@ pub(super) fn tools(state: &AppState) -> Vec<Tool> {
             search::search,
         )
         .description("Find code and text in a repository by words, names or a question.")
-        .read_only()
-        .destructive(false)
-        .idempotent(),
+        .read_only(),
     ]
 }
 

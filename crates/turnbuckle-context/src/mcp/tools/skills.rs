@@ -33,9 +33,7 @@ pub(super) fn tools(state: &AppState) -> Vec<Tool> {
             .idempotent(),
         tool(state, "skill_search", "Search skills", search)
             .description("Find saved instructions for a task.")
-            .read_only()
-            .destructive(false)
-            .idempotent(),
+            .read_only(),
     ]
 }
 

@@ -35,9 +35,7 @@ pub(super) fn tools(state: &AppState) -> Vec<Tool> {
             .description(
                 "Server health; with operation_id the result of a call; with project_path the data and index of a project.",
             )
-            .read_only()
-            .destructive(false)
-            .idempotent(),
+            .read_only(),
     ]
 }
 

@@ -1,7 +1,8 @@
 //! Tests of the tool definitions, which are part of every conversation.
 
 use serde_json::{Value, json};
-use turnbuckle_server::testing::Peer;
+use turnbuckle_context::{Owner, OwnershipPolicy, ToolSet};
+use turnbuckle_server::testing::{Peer, all_combinations};
 
 use super::test_project::{TestProject, call};
 
@@ -33,7 +34,28 @@ async fn the_definitions_stay_small() {
         all += size;
     }
     println!("{all:>6} bytes in all");
-    assert!(all < 16 * 1024, "{all} bytes");
+    assert!(all < 15 * 1024, "{all} bytes");
+}
+
+#[tokio::test]
+async fn the_core_tools_take_at_most_2000_tokens_in_every_revision() {
+    for edge in all_combinations() {
+        let owners = OwnershipPolicy::Single(Owner::for_user("ada"));
+        let builder = TestProject::new().builder(owners);
+        let mut peer = edge.connect(builder.tool_set(ToolSet::Core).build()).await;
+
+        let listed = peer.request("tools/list", json!({})).await;
+
+        let tools = &listed.expect_result()["tools"];
+        // Four characters of JSON are about one token of the tokenizers in use.
+        let tokens = tools.to_string().len() / 4;
+        println!("{edge}: {tokens} tokens");
+        assert!(tokens <= 2_000, "{edge}: {tokens} tokens");
+        let tools = tools.as_array().unwrap();
+        let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str()).collect();
+        assert!(names.contains(&Some("memory_forget")), "{edge}: {names:?}");
+        assert_eq!(names.len(), 10, "{edge}: {names:?}");
+    }
 }
 
 #[tokio::test]
@@ -45,9 +67,10 @@ async fn every_definition_is_complete() {
         assert_eq!(tool["inputSchema"]["type"], "object", "{name}");
         assert_eq!(tool["outputSchema"]["type"], "object", "{name}");
         let hints = &tool["annotations"];
-        // A tool without `readOnlyHint` may write.
-        for hint in ["destructiveHint", "idempotentHint", "openWorldHint"] {
-            assert!(hints[hint].is_boolean(), "{name}: {hint}");
+        // The other two hints have a meaning only for a tool that may write.
+        for hint in ["destructiveHint", "idempotentHint"] {
+            let is_read_only = hints["readOnlyHint"] == true;
+            assert_eq!(hints[hint].is_boolean(), !is_read_only, "{name}: {hint}");
         }
         assert_eq!(hints["openWorldHint"], false, "{name}");
     }

@@ -212,3 +212,19 @@ async fn without_allowed_folders_no_file_is_read() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_memory_of_another_owner_cannot_be_forgotten() {
+    let test_project = TestProject::new();
+    let server = test_project.shared_server();
+    let (mut ada, mut bob) = (peer(&server, "ada").await, peer(&server, "bob").await);
+    let args = json!({ "content": "Ada's plan", "project_path": test_project.path() });
+    let saved = call(&mut ada, "checkpoint_save", args).await;
+    let args = json!({ "id": saved["checkpoint_id"] });
+
+    let refused = bob.call_tool("memory_forget", args.clone()).await;
+
+    let failure = refused.expect_tool_error();
+    assert!(failure.starts_with("not found: item"), "{failure}");
+    call(&mut ada, "memory_forget", args).await;
+}

@@ -1,5 +1,7 @@
 //! End-to-end tests of remediations and skills.
 
+use std::{fs, path::Path};
+
 use serde_json::{Value, json};
 use turnbuckle_server::testing::{Peer, all_combinations};
 
@@ -105,4 +107,68 @@ async fn health_is_reported_in_every_revision() {
         let text = peer.call_tool("status", json!({})).await.text();
         assert!(text.starts_with("healthy: turnbuckle "), "{edge}: {text}");
     }
+}
+
+/// Returns whether any file below a folder contains a text.
+fn is_on_disk(folder: &Path, text: &str) -> bool {
+    fs::read_dir(folder).unwrap().flatten().any(|entry| {
+        let path = entry.path();
+        if path.is_dir() {
+            return is_on_disk(&path, text);
+        }
+        let bytes = fs::read(path).unwrap();
+        bytes
+            .windows(text.len())
+            .any(|part| part == text.as_bytes())
+    })
+}
+
+#[tokio::test]
+async fn a_forgotten_memory_is_deleted_from_the_disk() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
+    let path = test_project.path();
+    let (wrong, right) = ("The-parser-is-recursive-descent", "The-parser-is-a-table");
+    let mut ids = Vec::new();
+    for (tool, args) in [
+        (
+            "checkpoint_save",
+            json!({ "content": wrong, "project_path": path }),
+        ),
+        (
+            "remediation_save",
+            json!({ "error_msg": "E1", "solution": wrong, "project_path": path }),
+        ),
+        (
+            "remediation_save",
+            json!({ "error_msg": "E2", "solution": wrong }),
+        ),
+        (
+            "skill_save",
+            json!({ "name": "parse", "description": "how", "content": wrong }),
+        ),
+    ] {
+        let saved = call(&mut peer, tool, args).await;
+        let id = ["checkpoint_id", "remediation_id", "skill_id"].map(|key| saved[key].clone());
+        ids.extend(id.into_iter().filter(Value::is_string));
+    }
+    let args = json!({ "content": right, "project_path": path });
+    call(&mut peer, "checkpoint_save", args).await;
+    assert!(is_on_disk(test_project.data.path(), wrong));
+
+    for id in &ids {
+        let forgotten = call(&mut peer, "memory_forget", json!({ "id": id })).await;
+        assert_eq!(forgotten, json!({ "id": id, "traceless": true }));
+    }
+
+    assert!(!is_on_disk(test_project.data.path(), wrong));
+    assert!(is_on_disk(test_project.data.path(), right));
+    let args = json!({ "project_path": path, "content_mode": "full" });
+    let listed = call(&mut peer, "checkpoint_list", args).await;
+    assert_eq!(listed["checkpoints"].as_array().map(Vec::len), Some(1));
+    let again = peer
+        .call_tool("memory_forget", json!({ "id": ids[0] }))
+        .await;
+    let failure = again.expect_tool_error();
+    assert!(failure.starts_with("not found: item `ckpt_"), "{failure}");
 }
