@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use turnbuckle_auth::Secret;
 
 use crate::commands;
@@ -34,6 +34,44 @@ pub(crate) struct Cli {
     /// The command to run.
     #[command(subcommand)]
     pub(crate) command: CliCommand,
+}
+
+impl Cli {
+    /// Parses the command line of this process. Prints help and errors, and exits.
+    pub(crate) fn from_process() -> Self {
+        let parsed = Self::from_arg_matches(&Self::definition().get_matches());
+        parsed.unwrap_or_else(|error| error.exit())
+    }
+
+    /// Returns the definition of the command line, in which `serve` shows only the global options that it uses.
+    pub(crate) fn definition() -> clap::Command {
+        let command = Self::command();
+        let globals: Vec<_> = command
+            .get_arguments()
+            .filter(|argument| argument.is_global_set())
+            .cloned()
+            .collect();
+        command.mut_subcommand("serve", |mut serve| {
+            for argument in globals {
+                let id = argument.get_id().clone();
+                if serve.get_arguments().all(|own| *own.get_id() != id) {
+                    serve = serve.arg(serve_option(argument));
+                }
+            }
+            serve
+        })
+    }
+}
+
+/// Describes a global option as `serve` uses it, or hides it.
+fn serve_option(argument: clap::Arg) -> clap::Arg {
+    match argument.get_id().as_str() {
+        "json" => argument.help("Print one line of JSON at startup"),
+        "verbose" => argument.help("Log every request: client, tool, outcome, duration"),
+        "config" => argument.help("Read the settings from this file"),
+        "color" => argument,
+        _ => argument.hide(true),
+    }
 }
 
 const EXAMPLES: &str = "Examples:

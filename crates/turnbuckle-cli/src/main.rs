@@ -27,7 +27,6 @@ mod ui;
 
 use std::{io::Write as _, process::ExitCode, sync::Arc};
 
-use clap::Parser;
 use cli::{Cli, ColorMode};
 use context::CommandContext;
 use environment::Environment;
@@ -38,7 +37,7 @@ fn main() -> ExitCode {
     if let Some(code) = supervisor::run_if_started_as_one() {
         return code;
     }
-    let cli = Cli::parse();
+    let cli = Cli::from_process();
     set_color_choice(cli.options.color);
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,

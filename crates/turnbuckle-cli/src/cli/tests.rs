@@ -1,15 +1,28 @@
-use clap::CommandFactory;
-
 use super::*;
 
 fn parse(words: &[&str]) -> Result<Cli, String> {
     let words = std::iter::once("turnbuckle").chain(words.iter().copied());
-    Cli::try_parse_from(words).map_err(|error| error.to_string())
+    let parsed = Cli::definition().try_get_matches_from(words);
+    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.map_err(|error| error.to_string())
 }
 
 #[test]
 fn the_command_line_definition_is_valid() {
-    Cli::command().debug_assert();
+    Cli::definition().debug_assert();
+}
+
+#[test]
+fn serve_takes_the_global_options_that_it_shows() {
+    for words in [
+        ["-v", "--json", "--config", "a", "serve"],
+        ["serve", "-v", "--json", "--config", "a"],
+    ] {
+        let options = parse(&words).unwrap().options;
+
+        assert!(options.verbose && options.json, "{words:?}");
+        assert_eq!(options.config, Some("a".into()), "{words:?}");
+    }
 }
 
 #[test]
@@ -173,7 +186,8 @@ fn help_of_a_command_shows_both_ways_to_name_a_server() {
 
     KEY=VALUE is converted to the type in the tool's schema: `days=3` is a number if the schema has a
     number, `tags=a,b` or `tags=a tags=b` a list. KEY:=JSON is sent as JSON: `days:=3`, `where:='{"lat":
-    60}'`. Both override --args.
+    60}'`. Both override --args. An argument that the tool's schema does not have is an error, unless
+    the schema allows others with `additionalProperties`; --force sends it.
 
     If a tool has changed since it was first used, its definition is shown and you are asked before it
     is called; --yes approves it. Digests of tool definitions are stored in the state directory.
@@ -199,6 +213,9 @@ fn help_of_a_command_shows_both_ways_to_name_a_server() {
     Options:
           --args <JSON>
               Pass arguments as JSON: an object, @FILE, or - for stdin
+
+          --force
+              Send arguments that the tool's schema does not have
 
       -o, --output <FILE>
               Write the bytes of the only content block to FILE

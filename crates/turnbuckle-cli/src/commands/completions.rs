@@ -1,6 +1,5 @@
 //! `turnbuckle completions`.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::{cli::Cli, context::CommandContext, error::Result};
@@ -18,7 +17,12 @@ pub(crate) struct CompletionsCommand {
 impl CompletionsCommand {
     pub(crate) fn run(&self, context: &CommandContext) -> Result {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "turnbuckle", &mut script);
+        clap_complete::generate(
+            self.shell,
+            &mut Cli::definition(),
+            "turnbuckle",
+            &mut script,
+        );
         context.write_bytes(&script)
     }
 }
@@ -33,7 +37,7 @@ mod tests {
     fn every_shell_has_its_completions() {
         for shell in Shell::value_variants() {
             let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "turnbuckle", &mut script);
+            clap_complete::generate(*shell, &mut Cli::definition(), "turnbuckle", &mut script);
             let script = String::from_utf8(script).unwrap();
 
             assert!(

@@ -1,7 +1,5 @@
 //! `turnbuckle man`.
 
-use clap::CommandFactory;
-
 use crate::{cli::Cli, context::CommandContext, error::Result};
 
 /// Print the manual page
@@ -18,7 +16,7 @@ impl ManCommand {
 
 /// Returns one page for all commands, so that it can be read without being installed.
 fn page() -> Result<Vec<u8>> {
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = Cli::definition().disable_help_subcommand(true);
     command.build();
     let main = clap_mangen::Man::new(command.clone());
     let mut page = Vec::new();
@@ -94,7 +92,7 @@ mod tests {
     fn the_page_has_a_section_for_every_command() {
         let page = String::from_utf8(page().unwrap()).unwrap();
 
-        for command in Cli::command().get_subcommands() {
+        for command in Cli::definition().get_subcommands() {
             let head = format!(".SH \"{}\"", command.get_name().to_uppercase());
             assert!(page.contains(&head), "{head}");
         }

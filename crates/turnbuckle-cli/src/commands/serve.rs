@@ -5,14 +5,17 @@ mod build_server;
 mod config;
 mod http;
 mod log;
+mod machine;
+mod service;
 mod startup_message;
 #[cfg(unix)]
 mod unix_socket;
 
 use std::{path::PathBuf, time::Duration};
 
-use config::{ListenAddress, QuotaOption, ServeConfig, ServeSettings};
-use turnbuckle_server::{middleware::Timing, stdio::Stdio};
+use config::{ListenAddress, QuotaOption, ServeConfig, ServeSettings, ToolSetOption};
+use service::{ServiceAction, ServiceFlags};
+use turnbuckle_server::stdio::Stdio;
 
 use super::context;
 use crate::{context::CommandContext, error::Result, signals::ShutdownSignals};
@@ -20,11 +23,11 @@ use crate::{context::CommandContext, error::Result, signals::ShutdownSignals};
 /// Run the context server: agent memory and code search
 ///
 /// Listens on http://127.0.0.1:8321/mcp by default, and prints how to configure agents. Data stays on this machine,
-/// one file per project. The address is printed to stdout, everything else to stderr: warnings, and every request
-/// with --verbose. The variable RUST_LOG selects other log lines, for example RUST_LOG=turnbuckle_server=trace.
+/// one file per project. The address is printed to stdout, everything else to stderr: warnings, and with --verbose a
+/// line for each request with client, tool, outcome and duration. The variable RUST_LOG selects other log lines, for example RUST_LOG=turnbuckle_server=trace.
 ///
 /// Settings can also be in a file: turnbuckle/serve.toml in the configuration directory, or the file of --config.
-/// Keys: listen, data, half-life, roots, quota, deadline, index-deadline, http-sse, a table `[embeddings]` with url,
+/// Keys: listen, data, half-life, roots, tools, quota, deadline, index-deadline, allow-hosts, http-sse, log-file, a table `[embeddings]` with url,
 /// model and api-key-env, a table `[authorization]` with issuer, audience, require-scopes and token-file, and a table
 /// `[limits]` with max-connections, max-sessions and max-sessions-per-caller. Options on the command line take
 /// precedence.
@@ -49,6 +52,10 @@ pub(crate) struct ServeCommand {
     #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
 
+    /// List these tools: all, or core (memory and search)
+    #[arg(long, value_name = "SET", value_enum)]
+    tools: Option<ToolSetOption>,
+
     /// Limit the data per caller: 500MB, 4GB or none
     ///
     /// The default is 4 GiB per caller with --auth-issuer or --token-file, and no limit otherwise.
@@ -71,8 +78,17 @@ pub(crate) struct ServeCommand {
     #[arg(long, conflicts_with = "stdio")]
     http_sse: bool,
 
+    /// Write the log to this file instead of stderr
+    ///
+    /// At 10 MiB the file is renamed to FILE.1, and older ones to FILE.2 and so on; five are kept.
+    #[arg(long, value_name = "FILE")]
+    log_file: Option<PathBuf>,
+
     #[command(flatten)]
     authorization: auth::AuthFlags,
+
+    #[command(flatten)]
+    service: ServiceFlags,
 
     /// Allow other machines to read and write all data
     #[arg(long)]
@@ -80,14 +96,20 @@ pub(crate) struct ServeCommand {
 }
 
 impl ServeCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result {
-        log::init(context);
+    pub(crate) async fn run(mut self, context: &CommandContext) -> Result {
         let is_stdio = self.stdio;
-        let settings = ServeSettings::resolve(self, context)?;
-        let mut server = build_server::build(&settings, context)?;
-        if context.options.verbose {
-            server = server.layer(Timing::events());
+        let service = std::mem::take(&mut self.service);
+        let action = service.action()?;
+        if let Some(ServiceAction::Uninstall) = action {
+            return service.run(ServiceAction::Uninstall, context);
         }
+        // Before a service is installed, so that it does not start with invalid settings.
+        let settings = ServeSettings::resolve(self, context)?;
+        if let Some(action) = action {
+            return service.run(action, context);
+        }
+        log::init(settings.log_file.as_deref(), context)?;
+        let server = build_server::build(&settings, context)?.layer(log::operations());
         if is_stdio {
             return Ok(Stdio::new(server).serve().await?);
         }

@@ -31,10 +31,12 @@ fn startup_prints_the_address_and_agent_instructions() {
     turnbuckle 0.1.0 stores data in ~/.local/share/turnbuckle, listening on
 
     Configure your agent:
-      Claude Code  claude mcp add --scope user --transport http turnbuckle URL
-      Codex        codex mcp add turnbuckle --url URL
-      Gemini       gemini mcp add --scope user --transport http turnbuckle URL
-      .mcp.json    {"mcpServers":{"turnbuckle":{"type":"http","url":"URL"}}}
+      Claude Code  claude mcp add --scope user --transport http turnbuckle 'URL?tools=core'
+      Codex        codex mcp add turnbuckle --url 'URL?tools=core'
+      Gemini       gemini mcp add --scope user --transport http turnbuckle 'URL?tools=core'
+      .mcp.json    {"mcpServers":{"turnbuckle":{"type":"http","url":"URL?tools=core"}}}
+
+    ?tools=core lists memory and search only; without it, all tools are listed.
 
     Press Ctrl-C to stop.
     shutting down; waiting for running calls (signal again to abort)
@@ -112,10 +114,205 @@ fn other_addresses_need_auth_or_an_explicit_flag() {
     ];
     let server = ServeProcess::start(&sandbox, &words);
     assert!(
-        server.address.starts_with("http://0.0.0.0:"),
+        server.address.starts_with("http://127.0.0.1:"),
         "{}",
         server.address
     );
+}
+
+#[test]
+fn another_host_is_refused_with_the_name_of_the_option() {
+    let sandbox = Sandbox::new();
+    let server = ServeProcess::on_free_port(&sandbox);
+    let address = server.address.strip_prefix("http://").unwrap();
+    let address = address.strip_suffix("/mcp").unwrap();
+    let ask = |headers: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(
+            stream,
+            "GET /mcp HTTP/1.1\r\nConnection: close\r\n{headers}\r\n"
+        )
+        .unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
+    };
+
+    let other_host = ask("Host: box.example\r\n");
+    let other_origin = ask(&format!(
+        "Host: {address}\r\nOrigin: https://box.example\r\n"
+    ));
+
+    assert!(other_host.starts_with("HTTP/1.1 403"), "{other_host}");
+    assert!(
+        other_host.contains(r#"host \"box.example\" is not allowed; allow it with `--allow-host`"#),
+        "{other_host}"
+    );
+    assert!(
+        other_origin.contains("allow its host with `--allow-host`"),
+        "{other_origin}"
+    );
+}
+
+/// Returns the names of the tools at a URL, and the size of their JSON.
+fn listed_tools(sandbox: &Sandbox, words: &[&str]) -> (Vec<String>, usize) {
+    let words = [&["tools", "--json"], words].concat();
+    let output = sandbox.command(&words).output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", sandbox.render(&output)));
+    let tools = document["tools"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{document}"));
+    let names = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned());
+    (names.collect(), document["tools"].to_string().len())
+}
+
+#[test]
+fn a_url_or_an_option_selects_the_core_tools() {
+    let sandbox = Sandbox::new();
+    let server = ServeProcess::on_free_port(&sandbox);
+    let core_url = format!("{}?tools=core", server.address);
+
+    let (all, _) = listed_tools(&sandbox, &[&server.address]);
+    let (modern, size) = listed_tools(&sandbox, &[&core_url]);
+    let (legacy, _) = listed_tools(&sandbox, &[&core_url, "--era", "legacy"]);
+
+    assert_eq!(all.len(), 23);
+    assert_eq!(modern.len(), 10, "{modern:?}");
+    assert_eq!(modern, legacy);
+    // Four characters of JSON are about one token.
+    assert!(size <= 4 * 2_000, "{size}");
+    let unknown = sandbox.run(&["tools", &format!("{}?tools=cor", server.address)]);
+    assert!(
+        unknown
+            .contains("unknown tool set `cor` in the URL: expected `?tools=core` or `?tools=all`"),
+        "{unknown}"
+    );
+    let words = ["--listen", "127.0.0.1:0", "--tools", "core"];
+    let server = ServeProcess::start(&sandbox, &words);
+    assert_eq!(listed_tools(&sandbox, &[&server.address]).0, modern);
+    let stderr = server.stop();
+    assert!(!stderr.contains("?tools=core"), "{stderr}");
+}
+
+#[test]
+fn the_log_file_has_client_tool_outcome_and_duration_of_each_call() {
+    let sandbox = Sandbox::new();
+    let words = ["--listen", "127.0.0.1:0", "-v", "--log-file", "serve.log"];
+    let server = ServeProcess::start(&sandbox, &words);
+    server.call(&sandbox, &["debug_log_status"]);
+
+    let stderr = server.stop();
+
+    let file = sandbox.path().join("serve.log");
+    let log = fs::read_to_string(&file).unwrap();
+    let line = log
+        .lines()
+        .find(|line| line.contains("target=\"debug_log_status\""))
+        .unwrap_or_else(|| panic!("{log}"));
+    for part in [
+        "operation finished client=\"turnbuckle 0.1.0\" method=\"tools/call\"",
+        "outcome=completed elapsed=",
+    ] {
+        assert!(line.contains(part), "{line}");
+    }
+    assert!(!stderr.contains("operation finished"), "{stderr}");
+    assert_eq!(
+        fs::metadata(file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let seen = sandbox.run(&["serve", "--log-file", "missing/serve.log"]);
+    assert!(
+        seen.contains("cannot write the log ~/missing/serve.log: No such file or directory"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn a_service_is_installed_with_the_other_options() {
+    let sandbox = Sandbox::new();
+    let file = sandbox
+        .path()
+        .join(".config/systemd/user/turnbuckle.service");
+
+    let seen = sandbox.run(&[
+        "serve",
+        "--data",
+        "my data",
+        "--install-service",
+        "--dry-run",
+    ]);
+    assert!(
+        seen.starts_with("Would write ~/.config/systemd/user/turnbuckle.service"),
+        "{seen}"
+    );
+    assert!(!file.exists());
+    let seen = sandbox.run(&["serve", "--data", "my data", "--install-service"]);
+    assert!(
+        seen.contains("systemctl --user enable --now turnbuckle.service"),
+        "{seen}"
+    );
+    let unit = fs::read_to_string(&file).unwrap();
+    assert!(
+        unit.contains(
+            r#"" "serve" "--data" "my data"
+"#
+        ),
+        "{unit}"
+    );
+    assert!(
+        unit.contains(&format!("WorkingDirectory={}\n", sandbox.path().display())),
+        "{unit}"
+    );
+
+    let seen = sandbox.run(&["serve", "--install-service", "--token-file", "missing"]);
+    assert!(seen.contains("cannot read ~/missing"), "{seen}");
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        unit,
+        "it is not changed"
+    );
+    let seen = sandbox.run(&["serve", "--uninstall-service"]);
+    assert!(
+        seen.starts_with("Removed ~/.config/systemd/user/turnbuckle.service."),
+        "{seen}"
+    );
+    assert!(!file.exists());
+    let seen = sandbox.run(&["serve", "--dry-run"]);
+    assert!(seen.contains("--dry-run needs --install-service"), "{seen}");
+}
+
+#[test]
+fn the_help_has_only_options_that_serve_uses() {
+    let sandbox = Sandbox::new();
+
+    let help = sandbox.run(&["serve", "--help"]);
+
+    for used in [
+        "--json",
+        "--verbose",
+        "--config",
+        "--color",
+        "--token-file",
+        "--log-file",
+    ] {
+        assert!(help.contains(used), "{used}: {help}");
+    }
+    for unused in [
+        "--era",
+        "--timeout",
+        "--header",
+        "--yes",
+        "--inherit-env",
+        "--token <",
+        "--client-id",
+        "--client-secret-file",
+    ] {
+        assert!(!help.contains(unused), "{unused}: {help}");
+    }
+    assert!(help.contains("Log every request"), "{help}");
 }
 
 #[test]
@@ -150,7 +347,7 @@ fn config_errors_are_reported_with_their_line() {
       |
     2 | listen-on = "127.0.0.1:1"
       | ^^^^^^^^^
-    unknown field `listen-on`, expected one of `listen`, `data`, `half-life`, `roots`, `quota`, `deadline`, `index-deadline`, `allow-hosts`, `http-sse`, `embeddings`, `authorization`, `limits`
+    unknown field `listen-on`, expected one of `listen`, `data`, `half-life`, `roots`, `tools`, `quota`, `deadline`, `index-deadline`, `allow-hosts`, `http-sse`, `log-file`, `embeddings`, `authorization`, `limits`
     --- exit 2
     "#);
     let seen = sandbox.run(&["serve", "--config", "missing.toml"]);
@@ -237,7 +434,7 @@ fn verbose_shows_every_request_on_stderr() {
 
     let stderr = server.stop();
     assert!(
-        stderr.contains("operation finished method=\"tools/call\" target=\"debug_log_status\""),
+        stderr.contains("method=\"tools/call\" target=\"debug_log_status\" outcome=completed"),
         "{stderr}"
     );
 }

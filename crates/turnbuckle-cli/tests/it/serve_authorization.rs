@@ -90,6 +90,36 @@ fn callers_with_different_tokens_have_separate_data() {
 }
 
 #[test]
+fn with_tokens_the_addresses_and_names_of_this_machine_are_allowed() {
+    let sandbox = with_tokens();
+    let words = ["--listen", "0.0.0.0:0", "--token-file", "tokens", "--json"];
+    let server = ServeProcess::start(&sandbox, &words);
+    let started: Value = serde_json::from_str(&server.address).unwrap();
+    let urls = [&started["url"]]
+        .into_iter()
+        .chain(started["other-urls"].as_array().into_iter().flatten());
+    let urls: Vec<_> = urls.map(|url| url.as_str().unwrap()).collect();
+    let port = urls[0].rsplit(':').next().unwrap();
+    let port = port.strip_suffix("/mcp").unwrap();
+    for url in urls {
+        assert!(!url.contains("0.0.0.0"), "{url}");
+        let host = url.strip_prefix("http://").unwrap();
+        let host = host.strip_suffix("/mcp").unwrap();
+        // The name may not resolve here, so the connection goes to a known address.
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+        write!(
+            stream,
+            "GET /mcp HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut status = String::new();
+        BufReader::new(stream).read_line(&mut status).unwrap();
+        // The token is missing, and the host is allowed.
+        assert!(status.starts_with("HTTP/1.1 401"), "{url}: {status}");
+    }
+}
+
+#[test]
 fn requests_without_a_valid_token_are_rejected() {
     let sandbox = with_tokens();
     let words = ["--listen", "127.0.0.1:0", "--token-file", "tokens"];
@@ -140,20 +170,6 @@ fn a_token_file_that_others_can_read_is_rejected() {
     hint: run `chmod 600 ~/tokens`
     --- exit 2
     ");
-}
-
-#[test]
-fn with_tokens_other_addresses_are_allowed() {
-    let sandbox = with_tokens();
-    let words = ["--listen", "0.0.0.0:0", "--token-file", "tokens"];
-
-    let server = ServeProcess::start(&sandbox, &words);
-
-    assert!(
-        server.address.starts_with("http://0.0.0.0:"),
-        "{}",
-        server.address
-    );
 }
 
 #[test]

@@ -146,7 +146,7 @@ impl ServeAuth {
 
 #[cfg(feature = "tls")]
 mod verification {
-    use std::{net::SocketAddr, sync::Arc};
+    use std::sync::Arc;
 
     use turnbuckle_auth::{
         Scopes,
@@ -162,9 +162,9 @@ mod verification {
     pub(crate) fn require_auth(
         http: Http,
         authorization: &ServeAuth,
-        bound: SocketAddr,
+        authority: &str,
     ) -> Result<Http> {
-        let local = || format!("http://{bound}/mcp");
+        let local = || format!("http://{authority}/mcp");
         let resource = authorization.audience.clone().unwrap_or_else(local);
         let resource_server = ResourceServer::new(resource, Arc::new(HttpFetcher::trusted()));
         let resource_server =
@@ -195,15 +195,13 @@ mod verification {
 /// Stub for builds without token verification.
 #[cfg(not(feature = "tls"))]
 mod verification {
-    use std::net::SocketAddr;
-
     use turnbuckle_server::http::Http;
 
     use super::ServeAuth;
     use crate::error::{CliError, Result};
 
     /// Returns an error: this build cannot verify tokens.
-    pub(crate) fn require_auth(_: Http, _: &ServeAuth, _: SocketAddr) -> Result<Http> {
+    pub(crate) fn require_auth(_: Http, _: &ServeAuth, _: &str) -> Result<Http> {
         Err(CliError::could_not_run(
             "this build cannot verify tokens: it was built without the feature `tls`",
         ))

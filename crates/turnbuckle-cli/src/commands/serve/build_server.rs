@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use turnbuckle_context::{
-    ContextServer, DataDir, HalfLife, OwnershipPolicy, embedding::http::HttpEmbedder,
+    ContextServer, DataDir, HalfLife, OwnershipPolicy, ToolSet, embedding::http::HttpEmbedder,
 };
 use turnbuckle_server::Server;
 use turnbuckle_store::Store;
 
-use super::config::{EmbeddingConfig, ServeLimits, ServeSettings};
+use super::config::{EmbeddingConfig, ServeLimits, ServeSettings, ToolSetOption};
 use crate::{
     context::CommandContext,
     error::{CliError, Result},
@@ -20,7 +20,11 @@ pub(super) fn build(settings: &ServeSettings, context: &CommandContext) -> Resul
         Some(_) => OwnershipPolicy::PerPrincipal,
         None => OwnershipPolicy::Single(super::super::context::owner(&context.environment)),
     };
-    let mut server = ContextServer::new(data_dir(settings)?, owners);
+    let tool_set = match settings.tools {
+        ToolSetOption::All => ToolSet::All,
+        ToolSetOption::Core => ToolSet::Core,
+    };
+    let mut server = ContextServer::new(data_dir(settings)?, owners).tool_set(tool_set);
     if let Some(half_life) = settings.half_life {
         server = server.half_life(same_half_life(half_life));
     }

@@ -38,6 +38,7 @@ pub(super) struct ServeConfig {
     pub(super) half_life: Option<Duration>,
     /// An empty list allows no directories.
     pub(super) roots: Option<Vec<PathBuf>>,
+    pub(super) tools: Option<ToolSetOption>,
     #[serde(default, deserialize_with = "quota")]
     pub(super) quota: Option<QuotaOption>,
     #[serde(default, deserialize_with = "duration")]
@@ -48,10 +49,22 @@ pub(super) struct ServeConfig {
     pub(super) allow_hosts: Vec<String>,
     #[serde(default)]
     pub(super) http_sse: bool,
+    pub(super) log_file: Option<PathBuf>,
     pub(super) embeddings: Option<EmbeddingConfig>,
     pub(super) authorization: Option<AuthSection>,
     #[serde(default)]
     pub(super) limits: ServeLimits,
+}
+
+/// The value of `--tools`.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ToolSetOption {
+    /// All tools; a URL with ?tools=core lists the core tools
+    #[default]
+    All,
+    /// Memory and search
+    Core,
 }
 
 /// Limits for callers; unset ones keep their defaults.
@@ -111,6 +124,7 @@ impl ServeConfig {
 
     fn resolve_paths(mut self, resolve: impl Fn(PathBuf) -> PathBuf) -> Self {
         self.data = self.data.map(&resolve);
+        self.log_file = self.log_file.map(&resolve);
         self.roots = self
             .roots
             .map(|roots| roots.into_iter().map(&resolve).collect());
@@ -166,6 +180,7 @@ pub(super) struct ServeSettings {
     pub(super) half_life: Option<Duration>,
     /// The directories that projects may be in; `None` allows all.
     pub(super) roots: Option<Vec<PathBuf>>,
+    pub(super) tools: ToolSetOption,
     /// The maximum data per caller, if set.
     pub(super) quota: Option<QuotaOption>,
     /// The time limits of a search and of indexing, if set.
@@ -174,6 +189,8 @@ pub(super) struct ServeSettings {
     pub(super) hosts: Vec<String>,
     /// True if HTTP+SSE of 2024-11-05 is served.
     pub(super) http_sse: bool,
+    /// The log file; `None` is stderr.
+    pub(super) log_file: Option<PathBuf>,
     /// The authentication of callers; `None` allows every caller.
     pub(super) authorization: Option<ServeAuth>,
     pub(super) embeddings: Option<EmbeddingConfig>,
@@ -226,11 +243,13 @@ impl ServeSettings {
             } else {
                 Some(roots)
             },
+            tools: serve.tools.or(config.tools).unwrap_or_default(),
             quota: serve.quota.or(config.quota),
             deadline: serve.deadline.or(config.deadline),
             index_deadline: serve.index_deadline.or(config.index_deadline),
             hosts,
             http_sse: serve.http_sse || config.http_sse,
+            log_file: serve.log_file.map(here).or(config.log_file),
             authorization,
             embeddings: config.embeddings,
             limits: config.limits,
@@ -265,6 +284,9 @@ fn check_host(host: &str) -> std::result::Result<(), InvalidHost> {
         .map(drop)
 }
 
+/// The port of an address without one.
+const DEFAULT_PORT: u16 = 8321;
+
 /// The address that the server listens on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListenAddress {
@@ -278,7 +300,7 @@ impl ListenAddress {
     /// The default address.
     pub(super) const DEFAULT: Self = Self::Tcp(SocketAddr::new(
         std::net::IpAddr::V4(Ipv4Addr::LOCALHOST),
-        8321,
+        DEFAULT_PORT,
     ));
 
     /// Returns whether only programs on this machine can connect.
@@ -299,6 +321,9 @@ pub(super) fn parse_listen_address(text: &str) -> std::result::Result<ListenAddr
         };
     }
     let loopback = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    if let Ok(ip) = text.parse() {
+        return Ok(ListenAddress::Tcp(SocketAddr::new(ip, DEFAULT_PORT)));
+    }
     let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
     let port = port.parse().ok();
     let address = match host {

@@ -8,7 +8,7 @@ use turnbuckle_server::{
     http::{Http, HttpSse},
 };
 
-use super::{auth, config::ServeSettings, startup_message::StartupMessage};
+use super::{auth, config::ServeSettings, machine::MachineNames, startup_message::StartupMessage};
 use crate::{
     context::CommandContext,
     error::{CliError, Result},
@@ -33,21 +33,34 @@ pub(super) async fn serve(
     let mut http = Http::new(server)
         .health_path("/healthz")
         .trailing_slash()
+        .host_setting("--allow-host")
         .shutdown_timeout(SHUTDOWN_TIMEOUT);
     if let Some(max) = settings.limits.max_connections {
         http = http.max_connections(max.get());
     }
-    for host in &settings.hosts {
-        // Validated when the settings were read.
-        http = http.allow_host(host);
+    let machine = MachineNames::detect(&context.environment);
+    // A page that reaches the server by DNS rebinding has no token, so names that others could claim are no risk.
+    let own_hosts = machine
+        .hosts()
+        .filter(|_| settings.authorization.is_some() && !bound.ip().is_loopback());
+    // The other hosts were validated when the settings were read.
+    for host in settings.hosts.iter().cloned().chain(own_hosts) {
+        http = http
+            .try_allow_host(&host)
+            .map_err(|error| CliError::could_not_run(error.to_string()))?;
     }
+    let authorities = if settings.authorization.is_some() {
+        machine.authorities(bound)
+    } else {
+        MachineNames::default().authorities(bound)
+    };
     if settings.http_sse {
         http = http.http_sse(HttpSse::new().also_at("/mcp/sse", "/mcp/messages"));
     }
     if let Some(authorization) = &settings.authorization {
-        http = auth::require_auth(http, authorization, bound)?;
+        http = auth::require_auth(http, authorization, &authorities[0])?;
     }
-    StartupMessage::http(bound, settings).print(context);
+    StartupMessage::http(&authorities, settings).print(context);
     let (end, ending) = oneshot::channel::<()>();
     let serving = http.serve_until(listener, async {
         let _ = ending.await;

@@ -37,6 +37,8 @@ fn every_setting_can_be_in_the_file() {
         data = "~/memory"
         half-life = "90d"
         roots = ["src", "/srv"]
+        tools = "core"
+        log-file = "~/serve.log"
         quota = "2GB"
         deadline = "10s"
         index-deadline = "1h"
@@ -55,6 +57,8 @@ fn every_setting_can_be_in_the_file() {
 
     assert_eq!(config.listen.unwrap().to_string(), "127.0.0.1:9000");
     assert_eq!(config.data.unwrap(), Path::new("/home/ada/memory"));
+    assert_eq!(config.tools, Some(ToolSetOption::Core));
+    assert_eq!(config.log_file.unwrap(), Path::new("/home/ada/serve.log"));
     assert_eq!(config.half_life, Some(Duration::from_secs(90 * 86_400)));
     let roots = [Path::new("/etc/turnbuckle/src"), Path::new("/srv")];
     assert_eq!(config.roots.unwrap(), roots);
@@ -159,17 +163,13 @@ fn an_address_is_tcp_or_unix() {
             "{text}"
         );
     }
-    for wrong in [
-        "",
-        "unix:",
-        "example.com:80",
-        "127.0.0.1",
-        "1:99999",
-        "http://a:1",
-    ] {
+    for wrong in ["", "unix:", "example.com:80", "1:99999", "http://a:1"] {
         assert!(parse_listen_address(wrong).is_err(), "{wrong}");
     }
     assert_eq!(ListenAddress::DEFAULT.to_string(), "127.0.0.1:8321");
+    for (text, address) in [("0.0.0.0", "0.0.0.0:8321"), ("::", "[::]:8321")] {
+        assert_eq!(parse_listen_address(text).unwrap().to_string(), address);
+    }
 }
 
 #[test]
