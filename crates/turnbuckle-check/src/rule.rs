@@ -32,6 +32,8 @@ pub struct Rule {
     /// Reports a violation as a warning even if a requirement says MUST, because that reading is
     /// not backed by a key word.
     pub warn_only: bool,
+    /// Reports a violation as a warning although no requirement is behind it.
+    pub warns: bool,
     pub(crate) check: Check,
 }
 
@@ -160,6 +162,7 @@ impl Rule {
             fix: "",
             transports: Transports::Any,
             warn_only: false,
+            warns: false,
             check: Check::Unset,
         }
     }
@@ -198,6 +201,12 @@ impl Rule {
     /// without a key word.
     pub(crate) const fn warn_only(mut self) -> Self {
         self.warn_only = true;
+        self
+    }
+
+    /// Reports violations as warnings although no requirement is behind them: results of other rules depend on them.
+    pub(crate) const fn warns(mut self) -> Self {
+        self.warns = true;
         self
     }
 
@@ -265,7 +274,12 @@ impl Rule {
         let levels = self
             .requirements_in(revision)
             .map(|row| RequirementLevel::from_key_word(row.level));
-        let level = levels.max().unwrap_or(RequirementLevel::Advice);
+        let without = if self.warns {
+            RequirementLevel::Warn
+        } else {
+            RequirementLevel::Advice
+        };
+        let level = levels.max().unwrap_or(without);
         if self.warn_only {
             level.min(RequirementLevel::Warn)
         } else {

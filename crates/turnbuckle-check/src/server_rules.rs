@@ -44,7 +44,10 @@ mod transport {
 
 use serde_json::Value;
 
-pub(crate) use self::base::message_schema::{CollectedMessages, SchemaFindings};
+pub(crate) use self::base::{
+    message_schema::{CollectedMessages, SchemaFindings},
+    robustness::{STAYS_ALIVE, stays_alive},
+};
 use crate::{
     engine::{
         check_context::CheckContext,

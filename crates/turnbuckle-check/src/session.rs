@@ -9,6 +9,7 @@ mod server_messages;
 mod tests;
 
 use std::{
+    io,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, AtomicI64, Ordering},
@@ -21,7 +22,10 @@ use serde_json::{Value, json};
 pub(crate) use self::response::{PendingResponse, ProbeResponse};
 use self::{response_task::ResponseTask, server_messages::GetStream};
 use crate::{
-    engine::{outcome::NotPassed, transcript::Transcript},
+    engine::{
+        outcome::NotPassed,
+        transcript::{ServerEnd, Transcript},
+    },
     session::request_builder::RequestBuilder,
     target::{ServerTarget, TargetTransport},
     wire::{
@@ -29,8 +33,15 @@ use crate::{
         http::{RawHttpClient, RawHttpRequest},
         http_sse::HttpSseConnection,
         ndjson::NdjsonConnection,
+        pace::Pace,
     },
 };
+
+/// The first response of a server may take this many times as long as another one.
+const OPENING_FACTOR: u32 = 6;
+
+/// The time for a process that closed its output to exit.
+const EXIT_GRACE: Duration = Duration::from_secs(2);
 
 /// A session in one revision on one transport.
 pub(crate) struct Session {
@@ -40,9 +51,10 @@ pub(crate) struct Session {
     pub(crate) opening: Option<ProbeResponse>,
     /// The HTTP session id, if the server assigned one.
     pub(crate) id: Option<String>,
-    /// The time limit for a response.
-    pub(crate) response_timeout: Duration,
+    /// The pace of the server, and the time limits.
+    pub(crate) pace: Pace,
     transcript: Transcript,
+    target: ServerTarget,
     transport: SessionTransport,
     next_id: AtomicI64,
     /// Notifications and requests of the server.
@@ -53,6 +65,8 @@ pub(crate) struct Session {
     deferred: Mutex<Vec<usize>>,
     /// A response was missing, so later ones may be missing too.
     response_missing: AtomicBool,
+    /// The session waits alone: others do not send until it has finished.
+    is_alone: AtomicBool,
 }
 
 /// The transport of a session.
@@ -71,17 +85,27 @@ impl Session {
         target: &ServerTarget,
         transcript: &Transcript,
         request_builder: RequestBuilder,
-        response_timeout: Duration,
+        pace: &Pace,
+    ) -> Result<Self, NotPassed> {
+        pace.wait_for_turn().await;
+        Self::connect(target, transcript, request_builder, pace).await
+    }
+
+    /// Like [`open`](Self::open), also while a session waits alone.
+    async fn connect(
+        target: &ServerTarget,
+        transcript: &Transcript,
+        request_builder: RequestBuilder,
+        pace: &Pace,
     ) -> Result<Self, NotPassed> {
         let transport = match &target.transport {
             TargetTransport::Http(endpoint) if endpoint.http_sse => {
-                let http_client = RawHttpClient::new(endpoint, transcript, response_timeout);
-                SessionTransport::HttpSse(
-                    HttpSseConnection::open(http_client, transcript, response_timeout).await?,
-                )
+                let http_client = RawHttpClient::new(endpoint, transcript, pace);
+                let opened = HttpSseConnection::open(http_client, transcript, pace);
+                SessionTransport::HttpSse(opened.await?)
             }
             TargetTransport::Http(endpoint) => {
-                SessionTransport::Http(RawHttpClient::new(endpoint, transcript, response_timeout))
+                SessionTransport::Http(RawHttpClient::new(endpoint, transcript, pace))
             }
             TargetTransport::ServerCommand(_) | TargetTransport::Streams(_) => {
                 match NdjsonConnection::open(target, transcript).await {
@@ -96,43 +120,53 @@ impl Session {
             request_builder,
             opening: None,
             id: None,
-            response_timeout,
+            pace: pace.clone(),
             transcript: transcript.clone(),
+            target: target.clone(),
             transport,
             next_id: AtomicI64::new(1),
             unsolicited: Mutex::default(),
             get_stream: GetStream::default(),
             deferred: Mutex::default(),
             response_missing: AtomicBool::new(false),
+            is_alone: AtomicBool::new(false),
         })
     }
 
     /// Starts the session with `initialize`, or with `server/discover` in the modern era.
     pub(crate) async fn initialize_session(&mut self) -> Result<(), NotPassed> {
-        if !self.request_builder.has_handshake() {
-            // A legacy server may never respond: limit the wait.
-            let opening = self.send_request("server/discover", json!({})).await?;
-            let response = self
-                .wait_response_within(opening, 2 * self.response_timeout)
-                .await?;
-            ensure_accepted(&response)?;
-            self.opening = Some(response);
-            return Ok(());
-        }
-        // A process may have to start first.
-        let opening = self
-            .send_request("initialize", self.request_builder.initialize())
-            .await?;
-        let response = self
-            .wait_response_within(opening, 6 * self.response_timeout)
-            .await?;
+        let has_handshake = self.request_builder.has_handshake();
+        let opening = if has_handshake {
+            let params = self.request_builder.initialize();
+            self.send_request("initialize", params).await?
+        } else {
+            self.send_request("server/discover", json!({})).await?
+        };
+        let limit = self.opening_timeout();
+        let response = self.wait_response_within(opening, limit).await?;
         ensure_accepted(&response)?;
-        self.id = response.header("mcp-session-id").map(str::to_owned);
-        response.result()?;
+        if has_handshake {
+            self.id = response.header("mcp-session-id").map(str::to_owned);
+            response.result()?;
+        }
         self.opening = Some(response);
-        self.notify("notifications/initialized", Value::Null)
-            .await?;
+        if has_handshake {
+            self.notify("notifications/initialized", Value::Null)
+                .await?;
+        }
         Ok(())
+    }
+
+    /// Returns the time limit for the first response: a process may have to start first.
+    ///
+    /// A legacy server may never respond to `server/discover`. The wait for it is shorter if the pace is known.
+    fn opening_timeout(&self) -> Duration {
+        let limit = self.pace.process_timeout();
+        if self.request_builder.has_handshake() || self.pace.slowest_start().is_none() {
+            OPENING_FACTOR * limit
+        } else {
+            2 * limit
+        }
     }
 
     /// Sends a request and waits for the response. A missing response is a violation.
@@ -192,13 +226,22 @@ impl Session {
         headers: Vec<(String, String)>,
         deliberately_invalid: bool,
     ) -> Result<PendingResponse, NotPassed> {
+        if !self.is_alone.load(Ordering::Relaxed) {
+            self.pace.wait_for_turn().await;
+        }
         match &self.transport {
-            SessionTransport::Ndjson(line) => match line.write(text, deliberately_invalid).await {
-                Ok(sent) => Ok(PendingResponse::on_line(id, sent)),
-                Err(error) => Err(NotPassed::not_tested(format!(
-                    "the server no longer reads: {error}"
-                ))),
-            },
+            SessionTransport::Ndjson(line) => {
+                let before = self.transcript.last_sent(line.channel());
+                match line.write(text, deliberately_invalid).await {
+                    Ok(sent) => Ok(PendingResponse::on_line(id, sent)),
+                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                        Err(self.ended(before, Vec::new(), None).await)
+                    }
+                    Err(error) => Err(NotPassed::not_tested(format!(
+                        "the server no longer reads: {error}"
+                    ))),
+                }
+            }
             SessionTransport::Http(http_client) => Ok(self.post(
                 id,
                 http_client.request("POST"),
@@ -272,32 +315,109 @@ impl Session {
     /// Waits for a response; responds to requests of the server until then.
     ///
     /// On HTTP, a response without a message also counts: it only has a status.
+    ///
+    /// A late response is waited for again, while no other session uses the server. If it is still missing, other
+    /// requests show whether the server withholds it, which is a violation, or is only slow, which is not tested.
     pub(crate) async fn wait_response(
         &self,
-        pending: PendingResponse,
+        mut pending: PendingResponse,
     ) -> Result<ProbeResponse, NotPassed> {
-        let startup = self
-            .ndjson()
-            .map_or(Duration::ZERO, NdjsonConnection::startup_allowance);
-        self.wait_response_within(pending, self.response_timeout + startup)
-            .await
+        let mut before = Vec::new();
+        let first = match self.ndjson() {
+            Ok(line) if line.is_starting() => OPENING_FACTOR * self.pace.process_timeout(),
+            _ => self.pace.response_timeout(),
+        };
+        if let Some(response) = self.next_response(&mut pending, &mut before, first).await? {
+            return Ok(response);
+        }
+        let _alone = self.pace.alone().await;
+        self.is_alone.store(true, Ordering::Relaxed);
+        let again = self.wait_alone(pending, before, first).await;
+        self.is_alone.store(false, Ordering::Relaxed);
+        again
     }
 
-    /// Waits for a response with this time limit.
+    /// Waits again for a response that was missing for the time `first`.
+    async fn wait_alone(
+        &self,
+        mut pending: PendingResponse,
+        mut before: Vec<usize>,
+        first: Duration,
+    ) -> Result<ProbeResponse, NotPassed> {
+        let limit = self.pace.response_timeout();
+        if let Some(response) = self.next_response(&mut pending, &mut before, limit).await? {
+            return Ok(response);
+        }
+        self.response_missing.store(true, Ordering::Relaxed);
+        let observed = format!("no response within {:?}", first + limit);
+        if self.is_responsive().await {
+            // The response may have arrived in the meantime.
+            if let Some(response) = self
+                .next_response(&mut pending, &mut before, Duration::ZERO)
+                .await?
+            {
+                return Ok(response);
+            }
+            let entries = pending.sent.into_iter().chain(before);
+            Err(NotPassed::violation(observed, entries))
+        } else {
+            Err(NotPassed::not_tested(format!(
+                "{observed}, nor to other requests: the server is too slow or blocked"
+            )))
+        }
+    }
+
+    /// Returns whether the server responds at all: to a request in this session, or to the start of another one.
+    async fn is_responsive(&self) -> bool {
+        let limit = self.pace.response_timeout();
+        if self.opening.is_some()
+            && let Ok(pending) = self
+                .send_request(self.request_builder.noop_method(), Value::Null)
+                .await
+            && self.wait_response_within(pending, limit).await.is_ok()
+        {
+            return true;
+        }
+        // A separate transcript: no rule is about this session.
+        let (transcript, request_builder) = (Transcript::default(), self.request_builder.clone());
+        let opened = Self::connect(&self.target, &transcript, request_builder, &self.pace).await;
+        let Ok(mut other) = opened else {
+            return false;
+        };
+        other.is_alone.store(true, Ordering::Relaxed);
+        Box::pin(other.initialize_session()).await.is_ok()
+    }
+
+    /// Waits for a response with this time limit; a missing one is a violation.
     pub(crate) async fn wait_response_within(
         &self,
         mut pending: PendingResponse,
-        response_timeout: Duration,
+        limit: Duration,
     ) -> Result<ProbeResponse, NotPassed> {
-        let until = tokio::time::Instant::now() + response_timeout;
         let mut before = Vec::new();
-        if let Some(number) = self.take_deferred(&pending) {
-            return Ok(ProbeResponse::new(
-                &self.transcript,
-                &pending,
-                Some(number),
-                before,
-            ));
+        if let Some(response) = self.next_response(&mut pending, &mut before, limit).await? {
+            return Ok(response);
+        }
+        let is_short = limit < self.pace.response_timeout();
+        self.response_missing.fetch_or(!is_short, Ordering::Relaxed);
+        let observed = format!("no response within {limit:?}");
+        let entries = pending.sent.into_iter().chain(before);
+        Err(NotPassed::violation(observed, entries))
+    }
+
+    /// Returns the response; `None` after the time limit. Other messages are added to `before`.
+    async fn next_response(
+        &self,
+        pending: &mut PendingResponse,
+        before: &mut Vec<usize>,
+        limit: Duration,
+    ) -> Result<Option<ProbeResponse>, NotPassed> {
+        let started = tokio::time::Instant::now();
+        let until = started + limit;
+        if let Some(number) = self.take_deferred(pending) {
+            let before = std::mem::take(before);
+            let response = ProbeResponse::new(&self.transcript, pending, Some(number), before);
+            return Ok(Some(response));
         }
         loop {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
@@ -315,52 +435,139 @@ impl Session {
                 return Err(NotPassed::not_tested(Transcript::overflow_message()));
             }
             match event {
-                None => {
-                    self.response_missing
-                        .fetch_or(response_timeout >= self.response_timeout, Ordering::Relaxed);
-                    let observed = format!("no response within {response_timeout:?}");
-                    return Err(NotPassed::violation(
-                        observed,
-                        pending.sent.into_iter().chain(before),
-                    ));
-                }
+                None => return Ok(None),
                 Some(WireEvent::Head(status, number)) => pending.head(status, number),
-                Some(WireEvent::Message(number)) if self.is_other_stream(own, &pending) => {
+                Some(WireEvent::Message(number)) if self.is_other_stream(own, pending) => {
                     if !own {
                         self.handle_unsolicited_entry(number).await;
                     }
                 }
                 Some(WireEvent::Message(number)) => {
-                    let message = self.transcript.entry(number).json().unwrap_or_default();
-                    let responses = message.get("method").is_none() && !message.is_array();
-                    if pending.is_response(&message, own) {
+                    if self.receive(pending, before, number, own).await {
+                        self.record_pace(pending, started);
+                        let before = std::mem::take(before);
                         let response =
-                            ProbeResponse::new(&self.transcript, &pending, Some(number), before);
+                            ProbeResponse::new(&self.transcript, pending, Some(number), before);
                         pending.finish();
-                        return Ok(response);
+                        return Ok(Some(response));
                     }
-                    if responses && !own && message.get("id").is_some() {
-                        self.defer(number);
-                    } else {
-                        self.handle_unsolicited(number, &message).await;
-                    }
-                    before.push(number);
                 }
                 // On HTTP+SSE the response arrives on the stream.
-                Some(WireEvent::End(None)) if own && self.expects_stream_response(&pending) => {
+                Some(WireEvent::End(None)) if own && self.expects_stream_response(pending) => {
                     pending.response_task = None;
                 }
                 Some(WireEvent::End(None)) if own && pending.status.is_some() => {
-                    return Ok(ProbeResponse::new(&self.transcript, &pending, None, before));
+                    let before = std::mem::take(before);
+                    let response = ProbeResponse::new(&self.transcript, pending, None, before);
+                    return Ok(Some(response));
                 }
                 Some(WireEvent::End(why)) => {
-                    let why = why.map_or_else(String::new, |why| format!(": {why}"));
-                    let observed = format!("the connection ended without a response{why}");
-                    return Err(NotPassed::violation(
-                        observed,
-                        pending.sent.into_iter().chain(before),
-                    ));
+                    return Err(self.ended(pending.sent, std::mem::take(before), why).await);
                 }
+            }
+        }
+    }
+
+    /// Handles a message while waiting; returns whether it is the response.
+    async fn receive(
+        &self,
+        pending: &PendingResponse,
+        before: &mut Vec<usize>,
+        number: usize,
+        own: bool,
+    ) -> bool {
+        let message = self.transcript.entry(number).json().unwrap_or_default();
+        if pending.is_response(&message, own) {
+            return true;
+        }
+        let responds = message.get("method").is_none() && !message.is_array();
+        if responds && !own && message.get("id").is_some() {
+            self.defer(number);
+        } else {
+            self.handle_unsolicited(number, &message).await;
+        }
+        before.push(number);
+        false
+    }
+
+    /// Measures the pace by requests that need no work.
+    fn record_pace(&self, pending: &PendingResponse, started: tokio::time::Instant) {
+        let request = pending
+            .sent
+            .and_then(|sent| self.transcript.entry(sent).json());
+        let method = request.and_then(|request| request["method"].as_str().map(str::to_owned));
+        let is_light = |method: &str| {
+            matches!(method, "initialize" | "ping" | "server/discover") || method.ends_with("/list")
+        };
+        let starts = self.opening.is_none() && self.ndjson().is_ok();
+        if !starts && method.as_deref().is_some_and(is_light) {
+            self.pace.record_answer(started.elapsed());
+        }
+    }
+
+    /// Returns the failure for a connection that ended without a response, after the message in the entry `sent`.
+    ///
+    /// The end of a server in normal use is recorded in the transcript and reported by one rule; other rules are then
+    /// not tested.
+    async fn ended(
+        &self,
+        sent: Option<usize>,
+        before: Vec<usize>,
+        why: Option<String>,
+    ) -> NotPassed {
+        let reason = why.map_or_else(String::new, |why| format!(": {why}"));
+        let entries: Vec<_> = sent.into_iter().chain(before).collect();
+        let ended_line = match &self.transport {
+            SessionTransport::Ndjson(line) if !line.is_input_closed() => Some(line),
+            _ => None,
+        };
+        let Some(line) = ended_line else {
+            return self.ended_on_http(entries, &reason).await;
+        };
+        let call = sent.map(|sent| self.transcript.entry(sent).describe_call());
+        let call = call.map_or_else(String::new, |call| format!(" after {call}"));
+        let exit = match line.process() {
+            Some(process) => tokio::time::timeout(EXIT_GRACE, process.wait()).await.ok(),
+            None => None,
+        };
+        let observed = match exit {
+            Some(exited) if exited.stderr_tail.is_empty() => {
+                format!(
+                    "the server process {}{call}, without a message on stderr",
+                    exited.exit
+                )
+            }
+            Some(exited) => format!(
+                "the server process {}{call}; last lines of stderr:\n{}",
+                exited.exit, exited.stderr_tail
+            ),
+            None => format!("the server closed the connection{call}{reason}"),
+        };
+        let end = ServerEnd {
+            observed,
+            entries,
+            is_provoked: self.transcript.has_invalid_input(line.channel()),
+            is_known: false,
+        };
+        self.transcript.record_server_end(end.clone());
+        if end.is_provoked {
+            NotPassed::violation(end.observed, end.entries)
+        } else {
+            NotPassed::not_tested(end.summary())
+        }
+    }
+
+    /// Returns the failure for an HTTP connection, or an input closed by the checker, that ended without a response.
+    async fn ended_on_http(&self, entries: Vec<usize>, reason: &str) -> NotPassed {
+        if let (SessionTransport::HttpSse(stream), Some(&sent)) = (&self.transport, entries.first())
+        {
+            stream.note_if_gone(sent, reason).await;
+        }
+        match self.transcript.server_end() {
+            Some(end) if !end.is_provoked => NotPassed::not_tested(end.summary()),
+            _ => {
+                let observed = format!("the connection ended without a response{reason}");
+                NotPassed::violation(observed, entries)
             }
         }
     }
@@ -373,7 +580,7 @@ impl Session {
         pending: &mut PendingResponse,
     ) -> (Option<u16>, Option<usize>) {
         let mut body = None;
-        let until = tokio::time::Instant::now() + self.response_timeout;
+        let until = tokio::time::Instant::now() + self.pace.response_timeout();
         while let Some(response_task) = &mut pending.response_task {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
             let event = if left.is_zero() {
@@ -440,12 +647,15 @@ impl Session {
         if self.has_ended() {
             return true;
         }
-        let response_missing = self.response_missing.swap(false, Ordering::Relaxed);
-        response_missing
-            && self
-                .request(self.request_builder.noop_method(), Value::Null)
-                .await
-                .is_err()
+        if !self.response_missing.swap(false, Ordering::Relaxed) {
+            return false;
+        }
+        let method = self.request_builder.noop_method();
+        let Ok(pending) = self.send_request(method, Value::Null).await else {
+            return true;
+        };
+        let limit = self.pace.response_timeout();
+        self.wait_response_within(pending, limit).await.is_err()
     }
 
     /// Returns the ndjson connection.

@@ -1,6 +1,6 @@
 //! The server to check.
 
-use std::{fmt, io, pin::Pin, sync::Arc};
+use std::{fmt, io, pin::Pin, sync::Arc, thread};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use turnbuckle_client::{http::HttpTarget, stdio::ServerCommand};
@@ -8,14 +8,19 @@ use turnbuckle_protocol::revision::Revision;
 
 use crate::{
     rule::Transports,
-    wire::{pool::ConnectionPool, prewarm::ProcessPrewarmer},
+    wire::{pace::Pace, pool::ConnectionPool, prewarm::ProcessPrewarmer},
 };
+
+/// The maximum number of revisions to check concurrently if each session is a process.
+const MAX_PROCESSES: usize = 3;
 
 /// A server to check and how to reach it.
 #[derive(Clone)]
 pub struct ServerTarget {
     pub(crate) label: String,
     pub(crate) transport: TargetTransport,
+    /// The pace at which it starts and responds.
+    pub(crate) pace: Pace,
 }
 
 /// The transport of a server.
@@ -79,6 +84,7 @@ impl ServerTarget {
                 http_sse: false,
                 network_port: None,
             }),
+            pace: Pace::default(),
         }
     }
 
@@ -115,9 +121,11 @@ impl ServerTarget {
 
     /// Checks a program that is started for every session.
     pub fn child(label: impl Into<String>, child: ServerCommand) -> Self {
+        let pace = Pace::default();
         Self {
             label: label.into(),
-            transport: TargetTransport::ServerCommand(ProcessPrewarmer::new(child)),
+            transport: TargetTransport::ServerCommand(ProcessPrewarmer::new(child, pace.clone())),
+            pace,
         }
     }
 
@@ -140,6 +148,7 @@ impl ServerTarget {
                     Ok((Box::new(reader) as _, Box::new(writer) as _))
                 })
             })),
+            pace: Pace::default(),
         }
     }
 
@@ -176,10 +185,19 @@ impl ServerTarget {
         }
     }
 
-    /// Returns the number of revisions to check concurrently; fewer for processes.
+    /// Returns whether sessions share a server that runs already.
+    pub(crate) fn starts_no_process(&self) -> bool {
+        !matches!(self.transport, TargetTransport::ServerCommand(_))
+    }
+
+    /// Returns the number of revisions to check concurrently, once the server has started: fewer for processes, and as
+    /// many as there are processors if they start slowly.
     pub(crate) fn max_concurrent_revisions(&self) -> usize {
         match self.transport {
-            TargetTransport::ServerCommand(_) => 3,
+            TargetTransport::ServerCommand(_) if self.pace.starts_slowly() => {
+                thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_PROCESSES))
+            }
+            TargetTransport::ServerCommand(_) => MAX_PROCESSES,
             TargetTransport::Http(_) | TargetTransport::Streams(_) => Revision::ALL.len(),
         }
     }

@@ -5,6 +5,7 @@
 pub(crate) mod http;
 pub(crate) mod http_sse;
 pub(crate) mod ndjson;
+pub(crate) mod pace;
 pub(crate) mod pool;
 pub(crate) mod prewarm;
 

@@ -13,7 +13,10 @@ use tokio::sync::{Mutex, OnceCell};
 use turnbuckle_protocol::revision::Revision;
 
 use crate::{
-    engine::{outcome::NotPassed, transcript::Transcript},
+    engine::{
+        outcome::NotPassed,
+        transcript::{ServerEnd, Transcript},
+    },
     options::CheckOptions,
     probe::{
         ListedItems, ReadSample, SafeCall, ServerInventory, get_prompts, read_resources,
@@ -22,7 +25,7 @@ use crate::{
     server_rules::{CollectedMessages, SchemaFindings},
     session::{ProbeResponse, Session, request_builder::RequestBuilder},
     target::{ServerTarget, TargetTransport},
-    wire::http::RawHttpClient,
+    wire::{http::RawHttpClient, pace::Pace},
 };
 
 /// The maximum number of sessions that rules share one after another. It bounds the work for a server that ends them
@@ -40,6 +43,8 @@ pub(crate) struct CheckContext {
     pub(crate) target: ServerTarget,
     /// The options of the check.
     pub(crate) options: CheckOptions,
+    /// The pace of the server, and the time limits.
+    pub(crate) pace: Pace,
     /// The messages exchanged in this revision.
     pub(crate) transcript: Transcript,
     shared: SharedSessions,
@@ -65,6 +70,7 @@ impl CheckContext {
             revision,
             target: target.clone(),
             options: options.clone(),
+            pace: target.pace.with_limits(options),
             transcript: Transcript::default(),
             shared: SharedSessions::default(),
             scratch: SharedSessions::default(),
@@ -129,13 +135,7 @@ impl CheckContext {
     /// Opens a session without initializing it.
     pub(crate) async fn uninitialized_session(&self) -> Result<Session, NotPassed> {
         let request_builder = RequestBuilder::new(self.revision);
-        Session::open(
-            &self.target,
-            &self.transcript,
-            request_builder,
-            self.options.response_timeout,
-        )
-        .await
+        Session::open(&self.target, &self.transcript, request_builder, &self.pace).await
     }
 
     /// Opens an uninitialized session in another revision.
@@ -144,23 +144,21 @@ impl CheckContext {
             RequestBuilder::new(revision),
             self.transcript.for_other_revision(),
         );
-        Session::open(
-            &self.target,
-            &transcript,
-            request_builder,
-            self.options.response_timeout,
-        )
-        .await
+        Session::open(&self.target, &transcript, request_builder, &self.pace).await
+    }
+
+    /// Returns the end of the server, unless invalid input came before it.
+    pub(crate) fn unprovoked_end(&self) -> Option<ServerEnd> {
+        let end = self.transcript.server_end();
+        end.filter(|end| !end.is_provoked)
     }
 
     /// Returns an HTTP client that is independent of sessions.
     pub(crate) fn http_client(&self) -> Result<RawHttpClient, NotPassed> {
         match &self.target.transport {
-            TargetTransport::Http(endpoint) => Ok(RawHttpClient::new(
-                endpoint,
-                &self.transcript,
-                self.options.response_timeout,
-            )),
+            TargetTransport::Http(endpoint) => {
+                Ok(RawHttpClient::new(endpoint, &self.transcript, &self.pace))
+            }
             TargetTransport::ServerCommand(_) | TargetTransport::Streams(_) => {
                 Err(NotPassed::not_applicable("the transport is not HTTP"))
             }

@@ -4,7 +4,7 @@ use std::{
     panic,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -23,7 +23,7 @@ use crate::{
     options::{CheckOptions, CheckProgress},
     report::{Report, RuleOutcome, RuleResult, RunReport},
     rule::{Area, Check, Role, Rule},
-    server_rules::CollectedMessages,
+    server_rules::{CollectedMessages, STAYS_ALIVE, stays_alive},
     session::Session,
     target::ServerTarget,
 };
@@ -88,15 +88,16 @@ fn speaks_no_revision(revision_runs: &[RevisionRun]) -> bool {
 }
 
 async fn run_revisions(target: &ServerTarget, options: &CheckOptions) -> Vec<RevisionRun> {
-    let permits = Arc::new(Semaphore::new(target.max_concurrent_revisions()));
+    let permits = Arc::new(RevisionPermits::new(target));
     let count = Arc::new(ProgressCounter::new(target, options));
     let mut running = JoinSet::new();
     for (at, &revision) in options.revisions.iter().enumerate() {
         let (target, options) = (target.clone(), options.clone());
         let (permits, count) = (Arc::clone(&permits), Arc::clone(&count));
         running.spawn(async move {
-            let _permit = permits.acquire_owned().await;
-            (at, run_revision(&target, &options, revision, &count).await)
+            let _permit = permits.semaphore.acquire().await;
+            let run = run_revision(&target, &options, revision, &count, &permits);
+            (at, run.await)
         });
     }
     let mut revision_runs = Vec::new();
@@ -114,17 +115,49 @@ async fn run_revisions(target: &ServerTarget, options: &CheckOptions) -> Vec<Rev
         .collect()
 }
 
+/// Limits the revisions that are checked concurrently: to one until the pace of the server is known.
+struct RevisionPermits {
+    semaphore: Semaphore,
+    is_raised: AtomicBool,
+}
+
+impl RevisionPermits {
+    fn new(target: &ServerTarget) -> Self {
+        let is_shared = target.starts_no_process();
+        let permits = if is_shared {
+            target.max_concurrent_revisions()
+        } else {
+            1
+        };
+        Self {
+            semaphore: Semaphore::new(permits),
+            is_raised: AtomicBool::new(is_shared),
+        }
+    }
+
+    /// Raises the limit once, after the first session was opened.
+    fn raise(&self, target: &ServerTarget) {
+        if !self.is_raised.swap(true, Ordering::Relaxed) {
+            let more = target.max_concurrent_revisions().saturating_sub(1);
+            self.semaphore.add_permits(more);
+        }
+    }
+}
+
 async fn run_revision(
     target: &ServerTarget,
     options: &CheckOptions,
     revision: Revision,
     count: &ProgressCounter,
+    permits: &RevisionPermits,
 ) -> RevisionRun {
     let ctx = CheckContext::new(target, options, revision);
     let mut run = RunReport::new(revision, target.transport());
     let mut rules = rules(target, options, revision);
     let (mut unauthorized, mut redirect) = (None, None);
-    if let Err(why) = supports_revision(&ctx).await {
+    let supported = supports_revision(&ctx).await;
+    permits.raise(target);
+    if let Err(why) = supported {
         run.unsupported = Some(why);
         unauthorized = error::unauthorized(&ctx.transcript);
         redirect = error::redirect(&ctx.transcript);
@@ -132,6 +165,7 @@ async fn run_revision(
         let all = rules.len();
         rules.retain(|rule| unauthorized.is_some() && rule.area == Area::Authorization);
         count.skip(all - rules.len());
+        ctx.transcript.clear_server_end();
     }
     // Rules that read the whole transcript run last.
     let (passive, active): (Vec<_>, Vec<_>) = rules
@@ -144,6 +178,7 @@ async fn run_revision(
         let outcome = RuleOutcome::from_outcome(outcome, &ctx.transcript);
         run.results.push(RuleResult::new(rule, revision, outcome));
     }
+    add_server_end(&mut run, &ctx);
     run.results
         .sort_by_key(|result| catalog::position(result.rule));
     RevisionRun {
@@ -151,6 +186,21 @@ async fn run_revision(
         unauthorized,
         redirect,
         skipped: ctx.skipped(),
+    }
+}
+
+/// Reports the end of the server even if the rule for it is not selected: the other results depend on it.
+fn add_server_end(run: &mut RunReport, ctx: &CheckContext) {
+    let is_rule = |result: &RuleResult| result.rule.id == STAYS_ALIVE;
+    if run.unsupported.is_some() || run.results.iter().any(is_rule) {
+        return;
+    }
+    if let (Some(rule), Err(violation @ NotPassed::Violation { .. })) =
+        (catalog::find(STAYS_ALIVE), stays_alive(&ctx.transcript))
+    {
+        let outcome = RuleOutcome::from_outcome(Err(violation), &ctx.transcript);
+        let result = RuleResult::new(rule, ctx.revision, outcome);
+        run.results.push(result);
     }
 }
 
@@ -167,16 +217,35 @@ fn rules(target: &ServerTarget, options: &CheckOptions, revision: Revision) -> V
 
 async fn evaluate(rule: &'static Rule, ctx: &CheckContext) -> Outcome {
     match rule.check {
-        Check::Active(check) => check(ctx).await,
+        Check::Active(check) => {
+            if let Some(end) = ctx.unprovoked_end() {
+                return Err(NotPassed::not_tested(end.summary()));
+            }
+            let outcome = check(ctx).await;
+            forget_reported_end(&outcome, ctx);
+            outcome
+        }
         Check::Passive(check) => {
-            ctx.schema_samples
-                .get_or_init(|| CollectedMessages::collect(ctx))
-                .await;
+            if ctx.unprovoked_end().is_none() {
+                ctx.schema_samples
+                    .get_or_init(|| CollectedMessages::collect(ctx))
+                    .await;
+            }
             check(ctx, &ctx.transcript)
         }
         Check::Unset | Check::Scenarios(..) => {
             Err(NotPassed::not_tested("the rule does not apply to servers"))
         }
+    }
+}
+
+/// Forgets the end of the server if it is the violation of a rule, so that it is reported once.
+fn forget_reported_end(outcome: &Outcome, ctx: &CheckContext) {
+    if let Err(NotPassed::Violation { observed, .. }) = outcome
+        && let Some(end) = ctx.transcript.server_end()
+        && observed.contains(end.summary())
+    {
+        ctx.transcript.clear_server_end();
     }
 }
 
@@ -221,7 +290,7 @@ async fn responds_to_lists(session: &Session) -> bool {
         pending_responses.extend(session.send_request(method, Value::Null).await);
     }
     // All three share one timeout.
-    let until = Instant::now() + session.response_timeout;
+    let until = Instant::now() + session.pace.response_timeout();
     for pending in pending_responses {
         let left = until.saturating_duration_since(Instant::now());
         let response = session

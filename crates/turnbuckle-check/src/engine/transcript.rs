@@ -16,7 +16,21 @@ const MAX_ENTRIES: usize = 100_000;
 pub(crate) struct Transcript {
     entries: Arc<Mutex<Vec<TranscriptEntry>>>,
     received: Arc<AtomicUsize>,
+    server_end: Arc<Mutex<Option<ServerEnd>>>,
     other_revision: bool,
+}
+
+/// The unexpected end of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerEnd {
+    /// How it ended, after which message, and its last lines of stderr.
+    pub(crate) observed: String,
+    /// The entries that show it.
+    pub(crate) entries: Vec<usize>,
+    /// Invalid input came before it.
+    pub(crate) is_provoked: bool,
+    /// Another revision reports it: all use the same server.
+    pub(crate) is_known: bool,
 }
 
 /// One message, HTTP head or stream event.
@@ -106,6 +120,34 @@ impl TranscriptEntry {
         let parsed = || serde_json::from_str(&self.text).ok();
         self.parsed.get_or_init(parsed).clone()
     }
+
+    /// Names a message of the checker, with the tool, prompt or resource that it is about.
+    pub(crate) fn describe_call(&self) -> String {
+        let message = self.json().unwrap_or_default();
+        let Some(method) = message["method"].as_str() else {
+            return "a response of the client".to_owned();
+        };
+        let params = &message["params"];
+        let subject = match method {
+            "tools/call" => params["name"].as_str().map(|name| ("tool", name)),
+            "prompts/get" => params["name"].as_str().map(|name| ("prompt", name)),
+            "resources/read" => params["uri"].as_str().map(|uri| ("resource", uri)),
+            _ => None,
+        };
+        match subject {
+            Some((kind, name)) => format!("`{method}` of the {kind} `{name}`"),
+            None => format!("`{method}`"),
+        }
+    }
+}
+
+impl ServerEnd {
+    /// Returns how the server ended, without the last lines of stderr.
+    pub(crate) fn summary(&self) -> &str {
+        let line = self.observed.lines().next().unwrap_or_default();
+        let mut parts = line.split("; last lines of stderr");
+        parts.next().unwrap_or_default()
+    }
 }
 
 impl HttpHead {
@@ -167,6 +209,53 @@ impl Transcript {
         if entry.direction == Direction::Received {
             self.received.fetch_add(entry.text.len(), Ordering::Relaxed);
         }
+    }
+
+    /// Records the first end of the server.
+    pub(crate) fn record_server_end(&self, end: ServerEnd) {
+        // Messages of another revision are unusual input.
+        let is_provoked = end.is_provoked || self.other_revision;
+        let end = ServerEnd { is_provoked, ..end };
+        self.server_end_slot().get_or_insert(end);
+    }
+
+    /// Returns the first end of the server.
+    pub(crate) fn server_end(&self) -> Option<ServerEnd> {
+        self.server_end_slot().clone()
+    }
+
+    /// Forgets the end of the server, because a rule reports it.
+    pub(crate) fn clear_server_end(&self) {
+        *self.server_end_slot() = None;
+    }
+
+    fn server_end_slot(&self) -> MutexGuard<'_, Option<ServerEnd>> {
+        let slot = self.server_end.lock();
+        slot.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the entry of the message sent before an entry.
+    pub(crate) fn sent_before(&self, number: usize) -> Option<usize> {
+        let entries = self.entries();
+        let before = entries.get(..number)?;
+        before
+            .iter()
+            .rposition(|entry| entry.direction == Direction::Sent)
+    }
+
+    /// Returns the entry of the last message sent on a channel.
+    pub(crate) fn last_sent(&self, channel: usize) -> Option<usize> {
+        let is_sent = |entry: &TranscriptEntry| {
+            entry.channel == channel && entry.direction == Direction::Sent
+        };
+        self.entries().iter().rposition(is_sent)
+    }
+
+    /// Returns whether invalid input was sent on a channel.
+    pub(crate) fn has_invalid_input(&self, channel: usize) -> bool {
+        let is_invalid =
+            |entry: &TranscriptEntry| entry.channel == channel && entry.deliberately_invalid;
+        self.entries().iter().any(is_invalid)
     }
 
     /// Returns a copy of an entry.

@@ -121,7 +121,7 @@ impl ListenRequest {
             id,
         };
         let (until, mut delay) = (
-            Instant::now() + ctx.options.response_timeout,
+            Instant::now() + ctx.pace.response_timeout(),
             FIRST_POLL_DELAY,
         );
         while request.stream(ctx).is_empty() && Instant::now() < until {

@@ -135,13 +135,7 @@ async fn read_only_tools(ctx: &CheckContext, tools: &ListedItems) -> HashSet<Str
     let request_builder = RequestBuilder::new(Revision::V2025_11_25);
     // A separate transcript: these messages belong to another revision.
     let transcript = Transcript::default();
-    let opened = Session::open(
-        &ctx.target,
-        &transcript,
-        request_builder,
-        ctx.options.response_timeout,
-    )
-    .await;
+    let opened = Session::open(&ctx.target, &transcript, request_builder, &ctx.pace).await;
     let Ok(mut session) = opened else {
         return annotated;
     };

@@ -121,7 +121,7 @@ impl TaskRuns {
         } else {
             run.poll(ctx, &self.session).await
         };
-        self.session.listen(ctx.options.quiet_period).await;
+        self.session.listen(ctx.pace.quiet_period()).await;
         run.span = from..ctx.transcript.len();
         self.all.push(run);
     }
@@ -153,7 +153,7 @@ impl TaskRun {
     }
 
     async fn poll(&mut self, ctx: &CheckContext, session: &Session) -> Result<(), NotPassed> {
-        let until = Instant::now() + ctx.options.response_timeout * 2;
+        let until = Instant::now() + ctx.pace.response_timeout() * 2;
         loop {
             self.get(session).await?;
             let result = self

@@ -168,15 +168,30 @@ impl PendingResponse {
 
     /// Returns whether a message is the response.
     ///
-    /// On HTTP an error without an id belongs to the request of the same exchange (`own`).
+    /// An id of another type with the same text also counts, so that one rule reports it and the others are tested. On
+    /// HTTP an error without an id belongs to the request of the same exchange (`own`).
     pub(super) fn is_response(&self, message: &Value, own: bool) -> bool {
         if message.get("method").is_some() {
             return false;
         }
         match (message.get("id"), &self.id) {
-            (Some(response_id), Some(request_id)) if response_id == request_id => true,
+            (Some(response_id), Some(request_id)) if is_same_id(response_id, request_id) => true,
             (Some(Value::Null) | None, _) => own && message.get("error").is_some(),
             _ => false,
         }
     }
+}
+
+/// Returns whether two ids are equal apart from their type: `1`, `1.0` and `"1"`.
+fn is_same_id(response_id: &Value, request_id: &Value) -> bool {
+    let text = |id: &Value| match id {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(match number.as_f64() {
+            Some(float) if number.is_f64() && float.fract() == 0.0 => format!("{float:.0}"),
+            _ => number.to_string(),
+        }),
+        _ => None,
+    };
+    response_id == request_id
+        || text(response_id).is_some_and(|text_of| Some(text_of) == text(request_id))
 }

@@ -168,10 +168,11 @@ impl ResponseReader {
         // The caller limits the time for the response.
         let mut reply = match raw_request.send_within(self.response_timeout).await {
             Ok(reply) => reply,
-            Err(NotPassed::Violation { observed, .. }) => {
-                return Ok(StreamEnd::Done(Some(observed)));
-            }
-            Err(_) => return Ok(StreamEnd::Done(None)),
+            Err(
+                NotPassed::Violation { observed: why, .. }
+                | NotPassed::NotTested(why)
+                | NotPassed::NotApplicable(why),
+            ) => return Ok(StreamEnd::Done(Some(why))),
         };
         if first {
             self.emit(WireEvent::Head(reply.status, reply.received))?;

@@ -31,7 +31,9 @@ impl Session {
                     .without("content-type")
                     .header("accept", "text/event-stream")
             };
-            self.get_stream.open(raw_request, &self.transcript).await;
+            let limit = self.pace.quiet_period().max(MIN_OPEN_TIMEOUT);
+            let open = self.get_stream.open(raw_request, &self.transcript, limit);
+            open.await;
         }
     }
 
@@ -120,13 +122,13 @@ impl Session {
             ..
         }) = self.send_message(reply, false).await
         {
-            response_task.next(self.response_timeout).await;
+            response_task.next(self.pace.response_timeout()).await;
         }
     }
 }
 
-/// The time limit for the response to the GET.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
+/// The shortest time limit for the response to the GET.
+const MIN_OPEN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The GET stream, if the server offers one.
 #[derive(Default)]
@@ -149,13 +151,14 @@ impl GetStream {
         &self,
         raw_request: impl FnOnce() -> RawHttpRequest,
         transcript: &Transcript,
+        limit: Duration,
     ) {
         let mut state = self.0.lock().await;
         if !matches!(*state, GetStreamState::Closed) {
             return;
         }
         let mut stream = ResponseTask::listen(raw_request(), transcript.clone());
-        *state = match stream.next(OPEN_TIMEOUT).await {
+        *state = match stream.next(limit).await {
             Some(WireEvent::Head(200, _)) => GetStreamState::Open(stream),
             // Some servers send the head only with the first event.
             None => GetStreamState::Open(stream),

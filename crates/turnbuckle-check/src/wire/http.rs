@@ -11,12 +11,13 @@ use turnbuckle_protocol::codec::sse::{SseDecoder, SseLimits};
 
 use super::{
     channel,
-    pool::{ConnectionPool, PooledConnection, reason},
+    pace::Pace,
+    pool::{ConnectionPool, ExchangeError, PooledConnection, reason},
 };
 use crate::{
     engine::{
         outcome::NotPassed,
-        transcript::{HttpHead, SseEventHead, Transcript, TranscriptEntry},
+        transcript::{HttpHead, ServerEnd, SseEventHead, Transcript, TranscriptEntry},
     },
     redact,
     target::HttpEndpoint,
@@ -30,7 +31,7 @@ const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 pub(crate) struct RawHttpClient {
     endpoint: Arc<HttpEndpoint>,
     transcript: Transcript,
-    response_timeout: Duration,
+    pace: Pace,
 }
 
 /// A request under construction.
@@ -85,15 +86,11 @@ pub(crate) enum StreamEvent {
 
 impl RawHttpClient {
     /// Creates a client for an endpoint.
-    pub(crate) fn new(
-        endpoint: &HttpEndpoint,
-        transcript: &Transcript,
-        response_timeout: Duration,
-    ) -> Self {
+    pub(crate) fn new(endpoint: &HttpEndpoint, transcript: &Transcript, pace: &Pace) -> Self {
         Self {
             endpoint: Arc::new(endpoint.clone()),
             transcript: transcript.clone(),
-            response_timeout,
+            pace: pace.clone(),
         }
     }
 
@@ -143,6 +140,38 @@ impl RawHttpClient {
     /// Returns the value of `Host`.
     pub(crate) fn host(&self) -> &str {
         &self.endpoint.host
+    }
+
+    /// Returns the failure for a request without a response.
+    ///
+    /// If a server that responded before cannot be reached any more, its end is recorded in the transcript.
+    pub(crate) async fn failure(&self, sent: usize, error: ExchangeError) -> NotPassed {
+        let ExchangeError {
+            reason,
+            was_connected,
+        } = error;
+        let is_gone = self.endpoint.pool.has_responded()
+            && (!was_connected || self.endpoint.http.dial().await.is_err());
+        if !is_gone {
+            return NotPassed::violation(format!("no response: {reason}"), [sent]);
+        }
+        // A request that was not sent did not end the server; the one before it may have.
+        let last = if was_connected {
+            Some(sent)
+        } else {
+            self.transcript.sent_before(sent)
+        };
+        let entry = last.map(|last| self.transcript.entry(last));
+        let call = entry.as_ref().map(TranscriptEntry::describe_call);
+        let call = call.map_or_else(String::new, |call| format!(" after {call}"));
+        let observed = format!("the server no longer accepts connections{call}: {reason}");
+        self.transcript.record_server_end(ServerEnd {
+            observed: observed.clone(),
+            entries: last.into_iter().collect(),
+            is_provoked: entry.is_some_and(|entry| entry.deliberately_invalid),
+            is_known: !self.pace.record_end(),
+        });
+        NotPassed::not_tested(observed)
     }
 }
 
@@ -247,31 +276,53 @@ impl RawHttpRequest {
         *self.recorded.insert((channel, sent))
     }
 
-    /// Sends the request and waits for the head of the response. A missing response is a violation.
-    pub(crate) async fn send(self) -> Result<RawHttpResponse, NotPassed> {
-        let response_timeout = self.http_client.response_timeout;
-        self.send_within(response_timeout).await
+    /// Sends the request and waits for the head of the response.
+    ///
+    /// A late response is waited for again while no other session sends. If it is still missing, the rule is not tested.
+    pub(crate) async fn send(mut self) -> Result<RawHttpResponse, NotPassed> {
+        let pace = self.http_client.pace.clone();
+        pace.wait_for_turn().await;
+        self.record();
+        let sending = self.send_without_limit();
+        tokio::pin!(sending);
+        let first = pace.response_timeout();
+        if let Ok(response) = timeout(first, &mut sending).await {
+            return response;
+        }
+        let _alone = pace.alone().await;
+        let again = pace.response_timeout();
+        timeout(again, sending).await.unwrap_or_else(|_| {
+            let why = format!(
+                "no response within {:?}: the server is too slow or blocked",
+                first + again
+            );
+            Err(NotPassed::not_tested(why))
+        })
     }
 
-    /// Sends the request and waits for the head of the response with this time limit.
+    /// Sends the request and waits for the head of the response with this time limit; a missing one is a violation.
     pub(crate) async fn send_within(
         mut self,
-        response_timeout: Duration,
+        limit: Duration,
     ) -> Result<RawHttpResponse, NotPassed> {
+        let (_, sent) = self.record();
+        timeout(limit, self.send_without_limit())
+            .await
+            .unwrap_or_else(|_| {
+                let observed = format!("no response within {limit:?}");
+                Err(NotPassed::violation(observed, [sent]))
+            })
+    }
+
+    async fn send_without_limit(mut self) -> Result<RawHttpResponse, NotPassed> {
         let transcript = self.http_client.transcript.clone();
         let (channel, sent) = self.record();
         let pool = self.http_client.endpoint.pool.clone();
         let resumes = self.headers.iter().any(|(name, _)| name == "last-event-id");
-        let exchanged = timeout(response_timeout, self.exchange()).await;
-        let (response, connection) = match exchanged {
-            Ok(Ok(exchanged)) => exchanged,
-            Ok(Err(why)) => {
-                return Err(NotPassed::violation(format!("no response: {why}"), [sent]));
-            }
-            Err(_) => {
-                let observed = format!("no response within {response_timeout:?}");
-                return Err(NotPassed::violation(observed, [sent]));
-            }
+        let http_client = self.http_client.clone();
+        let (response, connection) = match self.exchange().await {
+            Ok(exchanged) => exchanged,
+            Err(error) => return Err(http_client.failure(sent, error).await),
         };
         let (head, body) = response.into_parts();
         let headers = head.headers.iter().map(|(name, value)| {
@@ -309,8 +360,14 @@ impl RawHttpRequest {
         })
     }
 
-    async fn exchange(self) -> Result<(Response<Incoming>, PooledConnection), String> {
-        let mut request = Request::new(Full::new(Bytes::from(self.body)));
+    async fn exchange(self) -> Result<(Response<Incoming>, PooledConnection), ExchangeError> {
+        let request = self.build().map_err(ExchangeError::before_connection)?;
+        let endpoint = &self.http_client.endpoint;
+        endpoint.pool.send(&endpoint.http, request).await
+    }
+
+    fn build(&self) -> Result<Request<Full<Bytes>>, String> {
+        let mut request = Request::new(Full::new(Bytes::from(self.body.clone())));
         *request.method_mut() =
             Method::from_bytes(self.method.as_bytes()).map_err(|error| error.to_string())?;
         *request.uri_mut() = self.path.parse().map_err(|_| "invalid path".to_owned())?;
@@ -321,8 +378,7 @@ impl RawHttpRequest {
                 HeaderValue::from_bytes(value.as_bytes()).map_err(|error| error.to_string())?;
             request.headers_mut().append(name, value);
         }
-        let endpoint = &self.http_client.endpoint;
-        endpoint.pool.send(&endpoint.http, request).await
+        Ok(request)
     }
 }
 

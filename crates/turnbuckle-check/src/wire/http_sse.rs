@@ -12,6 +12,8 @@ use turnbuckle_text::url::{HostPort, HttpUrl};
 use super::{
     WireEvent,
     http::{RawHttpClient, RawHttpRequest, RawHttpResponse, StreamEvent},
+    pace::Pace,
+    pool::ExchangeError,
 };
 use crate::engine::{outcome::NotPassed, transcript::Transcript};
 
@@ -37,15 +39,16 @@ impl HttpSseConnection {
     pub(crate) async fn open(
         http_client: RawHttpClient,
         transcript: &Transcript,
-        response_timeout: Duration,
+        pace: &Pace,
     ) -> Result<Self, NotPassed> {
         let mut response = stream_request(&http_client).send().await?;
         if response.status != 200 || !response.is_stream() {
             let observed = format!("HTTP status {} instead of a stream", response.status);
             return Err(NotPassed::violation(observed, response.entries()));
         }
+        let limit = pace.response_timeout();
         let (endpoint_events, endpoint) =
-            wait_for_endpoint(&mut response, &http_client, transcript, response_timeout).await?;
+            wait_for_endpoint(&mut response, &http_client, transcript, limit).await?;
         let opened = response.entries();
         let (sender, inbox) = mpsc::unbounded_channel();
         let reading = tokio::spawn(async move {
@@ -66,6 +69,15 @@ impl HttpSseConnection {
     pub(crate) fn post(&self) -> RawHttpRequest {
         let raw_request = self.http_client.request_to("POST", &self.endpoint);
         raw_request.header("content-type", "application/json")
+    }
+
+    /// Records the end of the server in the transcript, if it cannot be reached any more.
+    pub(crate) async fn note_if_gone(&self, sent: usize, reason: &str) {
+        let error = ExchangeError {
+            reason: format!("the stream ended{reason}"),
+            was_connected: true,
+        };
+        self.http_client.failure(sent, error).await;
     }
 
     /// Returns the next event; `None` after the timeout.

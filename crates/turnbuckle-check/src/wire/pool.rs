@@ -1,7 +1,10 @@
 //! A pool of idle HTTP connections.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -24,7 +27,18 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Idle connections to one server; cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct ConnectionPool(Arc<Mutex<Vec<IdleConnection>>>);
+pub(crate) struct ConnectionPool {
+    idle: Arc<Mutex<Vec<IdleConnection>>>,
+    has_responded: Arc<AtomicBool>,
+}
+
+/// A request without a response.
+pub(crate) struct ExchangeError {
+    /// The reason.
+    pub(crate) reason: String,
+    /// The connection was open, so the server may have received the request.
+    pub(crate) was_connected: bool,
+}
 
 struct IdleConnection {
     connection: PooledConnection,
@@ -43,23 +57,40 @@ impl ConnectionPool {
         &self,
         http: &HttpTarget,
         mut request: Request<Full<Bytes>>,
-    ) -> Result<(Response<Incoming>, PooledConnection), String> {
+    ) -> Result<(Response<Incoming>, PooledConnection), ExchangeError> {
         while let Some(mut connection) = self.take() {
             if connection.sender.ready().await.is_err() {
                 continue;
             }
             match connection.sender.try_send_request(request).await {
-                Ok(response) => return Ok((response, connection)),
+                Ok(response) => return Ok(self.responded(response, connection)),
                 // The server closed the idle connection before anything was sent: try the next.
                 Err(mut failed) => match failed.take_message() {
                     Some(unsent) => request = unsent,
-                    None => return Err(reason(failed.error())),
+                    None => return Err(ExchangeError::of_connection(failed.error())),
                 },
             }
         }
-        let mut connection = PooledConnection::open(http).await?;
-        let response = connection.sender.send_request(request).await;
-        Ok((response.map_err(|error| reason(&error))?, connection))
+        let opened = PooledConnection::open(http).await;
+        let mut connection = opened.map_err(ExchangeError::before_connection)?;
+        match connection.sender.send_request(request).await {
+            Ok(response) => Ok(self.responded(response, connection)),
+            Err(error) => Err(ExchangeError::of_connection(&error)),
+        }
+    }
+
+    /// Returns whether the server has ever responded.
+    pub(crate) fn has_responded(&self) -> bool {
+        self.has_responded.load(Ordering::Relaxed)
+    }
+
+    fn responded(
+        &self,
+        response: Response<Incoming>,
+        connection: PooledConnection,
+    ) -> (Response<Incoming>, PooledConnection) {
+        self.has_responded.store(true, Ordering::Relaxed);
+        (response, connection)
     }
 
     /// Returns a connection to the pool after its response was read to the end.
@@ -78,7 +109,24 @@ impl ConnectionPool {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<IdleConnection>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ExchangeError {
+    /// The request could not be sent.
+    pub(crate) fn before_connection(reason: String) -> Self {
+        Self {
+            reason,
+            was_connected: false,
+        }
+    }
+
+    fn of_connection(error: &dyn std::error::Error) -> Self {
+        Self {
+            reason: reason(error),
+            was_connected: true,
+        }
     }
 }
 

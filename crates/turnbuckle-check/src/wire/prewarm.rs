@@ -2,18 +2,19 @@
 
 use std::{
     collections::VecDeque,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use tokio::time::Instant;
 use turnbuckle_client::stdio::{ServerCommand, SpawnError, SpawnedProcess};
 
+use super::pace::Pace;
+
 /// The maximum number of idle processes.
 const MAX_PREWARMED: usize = 6;
+
+/// The maximum number of idle processes that start slowly: they compete for the processor with those in use.
+const MAX_SLOW_PREWARMED: usize = 1;
 
 /// The number of processes started for each that is taken, up to the maximum.
 const SPAWNED_PER_START: usize = 2;
@@ -23,48 +24,61 @@ const SPAWNED_PER_START: usize = 2;
 pub(crate) struct ProcessPrewarmer {
     /// The command.
     pub(crate) child: ServerCommand,
-    idle: Arc<Mutex<VecDeque<PrewarmedProcess>>>,
-    slowest: Arc<AtomicU64>,
+    idle: Arc<Mutex<VecDeque<SpawnedProcess>>>,
+    pace: Pace,
 }
 
 /// A process that has not been used.
 pub(crate) struct PrewarmedProcess {
     pub(crate) started: SpawnedProcess,
-    /// Measures its startup time.
+    /// Measures the time until its first message.
     pub(crate) startup: StartupTimer,
 }
 
-/// Measures the time from the start of a process to its first message.
+/// Measures how long a session waits for the first message of its process.
 pub(crate) struct StartupTimer {
-    started: Instant,
-    slowest: Arc<AtomicU64>,
+    taken: Instant,
+    pace: Pace,
 }
 
 impl ProcessPrewarmer {
-    pub(crate) fn new(child: ServerCommand) -> Self {
+    pub(crate) fn new(child: ServerCommand, pace: Pace) -> Self {
         Self {
             child,
             idle: Arc::default(),
-            slowest: Arc::default(),
+            pace,
         }
     }
 
-    /// Returns an idle or a new process, and starts more in advance.
+    /// Returns an idle or a new process, and starts more in advance if the server starts fast.
     pub(crate) fn start(&self) -> Result<PrewarmedProcess, SpawnError> {
         let mut idle = self.idle();
-        idle.retain(|ready| ready.started.process.exit().is_none());
-        let taken = match idle.pop_front() {
+        idle.retain(|ready| ready.process.exit().is_none());
+        let started = match idle.pop_front() {
             Some(ready) => ready,
-            None => self.spawn()?,
+            None => self.child.start()?,
+        };
+        let startup = StartupTimer {
+            taken: Instant::now(),
+            pace: self.pace.clone(),
         };
         for _ in 0..SPAWNED_PER_START {
-            if idle.len() < MAX_PREWARMED
-                && let Ok(ready) = self.spawn()
+            if idle.len() < self.max_idle()
+                && let Ok(ready) = self.child.start()
             {
                 idle.push_back(ready);
             }
         }
-        Ok(taken)
+        Ok(PrewarmedProcess { started, startup })
+    }
+
+    /// Returns the number of processes to keep idle; none before the first start was measured.
+    fn max_idle(&self) -> usize {
+        match self.pace.slowest_start() {
+            None => 0,
+            Some(_) if self.pace.starts_slowly() => MAX_SLOW_PREWARMED,
+            Some(_) => MAX_PREWARMED,
+        }
     }
 
     /// Stops the idle processes.
@@ -72,16 +86,7 @@ impl ProcessPrewarmer {
         self.idle().clear();
     }
 
-    fn spawn(&self) -> Result<PrewarmedProcess, SpawnError> {
-        let startup = StartupTimer {
-            started: Instant::now(),
-            slowest: Arc::clone(&self.slowest),
-        };
-        let started = self.child.start()?;
-        Ok(PrewarmedProcess { started, startup })
-    }
-
-    fn idle(&self) -> MutexGuard<'_, VecDeque<PrewarmedProcess>> {
+    fn idle(&self) -> MutexGuard<'_, VecDeque<SpawnedProcess>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -89,48 +94,52 @@ impl ProcessPrewarmer {
 impl StartupTimer {
     /// Records the first message.
     pub(crate) fn record_first_message(&self) {
-        let duration = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.slowest.fetch_max(duration, Ordering::Relaxed);
-    }
-
-    /// Returns the longest startup time so far.
-    pub(crate) fn slowest(&self) -> Duration {
-        Duration::from_millis(self.slowest.load(Ordering::Relaxed))
+        self.pace.record_start(self.taken.elapsed());
     }
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn slowest_startup_is_recorded() {
-        let slowest = Arc::<AtomicU64>::default();
-        for seconds in [2, 1] {
-            let startup = StartupTimer {
-                started: Instant::now(),
-                slowest: Arc::clone(&slowest),
-            };
-            tokio::time::advance(Duration::from_secs(seconds)).await;
-            startup.record_first_message();
-
-            assert_eq!(startup.slowest(), Duration::from_secs(2));
-        }
+    fn prewarmer(startup: Duration) -> ProcessPrewarmer {
+        let pace = Pace::default();
+        let prewarmer = ProcessPrewarmer::new(ServerCommand::new("cat"), pace.clone());
+        // The first process is started alone.
+        let first = prewarmer.start().unwrap();
+        assert!(prewarmer.idle().is_empty());
+        pace.record_start(startup);
+        drop(first);
+        prewarmer
     }
 
-    #[cfg(unix)]
     #[tokio::test]
-    async fn processes_are_started_in_advance_until_stopped() {
-        let prewarmer = ProcessPrewarmer::new(ServerCommand::new("cat"));
+    async fn fast_processes_are_started_in_advance_until_stopped() {
+        let prewarmer = prewarmer(Duration::from_millis(5));
         let first = prewarmer.start().unwrap();
-        let next = prewarmer.idle()[0].started.process.id();
+        let next = prewarmer.idle()[0].process.id();
 
         let second = prewarmer.start().unwrap();
 
         assert_eq!(second.started.process.id(), next);
         assert_ne!(first.started.process.id(), next);
-        assert!(prewarmer.idle().len() <= MAX_PREWARMED);
+        assert!((2..=MAX_PREWARMED).contains(&prewarmer.idle().len()));
         prewarmer.stop();
         assert!(prewarmer.idle().is_empty());
+    }
+
+    #[tokio::test]
+    async fn slow_processes_are_not_started_many_at_once() {
+        let prewarmer = prewarmer(Duration::from_secs(1));
+
+        for _ in 0..4 {
+            drop(prewarmer.start().unwrap());
+
+            assert_eq!(prewarmer.idle().len(), MAX_SLOW_PREWARMED);
+        }
+        prewarmer.stop();
     }
 }

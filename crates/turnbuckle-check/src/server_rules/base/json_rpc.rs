@@ -79,6 +79,7 @@ async fn same_id(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     let mut entries = Vec::new();
     let ids = [
+        json!(7),
         json!("turnbuckle"),
         json!("1"),
         json!("ключ \u{1f5dd}"),
@@ -98,6 +99,13 @@ async fn same_id(ctx: &CheckContext) -> Outcome {
             let observed = format!("no response with the id {id}");
             let received = response.entries().chain(response.before.iter().copied());
             return Err(NotPassed::violation(observed, received));
+        }
+        if response.value.get("id").is_some_and(|other| *other != id) {
+            let observed = format!(
+                "the id {} in the response to the request {id}",
+                response.value["id"]
+            );
+            return Err(response.violation(observed));
         }
         // Another rule checks the ids of errors.
         response.result().map_err(NotPassed::into_not_tested)?;
@@ -214,7 +222,7 @@ async fn notifications_without_response(ctx: &CheckContext) -> Outcome {
         .await
         .map_err(NotPassed::into_not_tested)?;
     received.extend(&after.before);
-    received.extend(session.listen(ctx.options.quiet_period).await);
+    received.extend(session.listen(ctx.pace.quiet_period()).await);
     let response = received.into_iter().find(|&number| {
         let message = ctx.transcript.entry(number).json().unwrap_or_default();
         let has = |name| message.get(name).is_some();

@@ -187,7 +187,7 @@ async fn waits_for_initialized(ctx: &CheckContext) -> Outcome {
         .await;
     let response = response.map_err(NotPassed::into_not_tested)?;
     let mut received = response.before.clone();
-    received.extend(session.listen(ctx.options.quiet_period).await);
+    received.extend(session.listen(ctx.pace.quiet_period()).await);
     for number in received {
         let message = ctx.transcript.entry(number).json().unwrap_or_default();
         let method = message["method"].as_str().unwrap_or("ping");
@@ -244,7 +244,7 @@ async fn before_handshake(
     let opening = session.send_request("initialize", session.request_builder.initialize());
     let handshake = session.wait_response(opening.await?).await?;
     match session
-        .wait_response_within(pending, ctx.options.quiet_period)
+        .wait_response_within(pending, ctx.pace.quiet_period())
         .await
     {
         Ok(response) => Ok((response, handshake)),

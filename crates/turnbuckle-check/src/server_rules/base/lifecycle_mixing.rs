@@ -127,7 +127,7 @@ async fn probe(ctx: &CheckContext) -> Outcome {
             let opening = session.send_request("initialize", session.request_builder.initialize());
             let response = session.wait_response(opening.await?).await?;
             let probe = session
-                .wait_response_within(pending, ctx.options.quiet_period)
+                .wait_response_within(pending, ctx.pace.quiet_period())
                 .await;
             (probe, response)
         }

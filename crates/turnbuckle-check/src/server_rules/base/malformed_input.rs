@@ -78,7 +78,7 @@ impl ProbeOutcome {
         outcome.collect(ctx, &received, ids);
         let expected = ids.len().max(1);
         if session.http().is_err() && outcome.after.is_ok() && outcome.replies.len() < expected {
-            let late = session.listen(ctx.options.quiet_period).await;
+            let late = session.listen(ctx.pace.quiet_period()).await;
             outcome.collect(ctx, &late, ids);
         }
         Ok(outcome)

@@ -7,12 +7,22 @@ use crate::{
     engine::{
         check_context::CheckContext,
         outcome::{Evidence, NotPassed, Outcome},
+        transcript::{Direction, Transcript},
+        transcript_query::messages,
     },
     rule::{Area, Rule, Transports},
     session::Session,
 };
 
+/// The id of the rule that reports the end of a server.
+pub(crate) const STAYS_ALIVE: &str = "robustness.stays-alive";
+
 pub(crate) const RULES: &[Rule] = &[
+    Rule::server(STAYS_ALIVE, Area::Robustness, &[])
+        .requirement("The server runs until its client ends the connection.")
+        .fix("Catch the error that ended the server, and return it as the error of the request.")
+        .warns()
+        .passive(|_, transcript| stays_alive(transcript)),
     Rule::server("robustness.odd-json", Area::Robustness, &[])
         .requirement("The server survives unusual JSON: deep nesting, duplicate names, numbers out of range, parameters of a wrong type.")
         .fix("Limit the nesting depth and handle parser errors; return an error and continue.")
@@ -46,6 +56,18 @@ const LONG_TEXT_LENGTH: usize = 128 * 1024;
 
 /// The nesting depth of the deepest value.
 const NESTING_DEPTH: usize = 1000;
+
+/// Reports the end of the server, with the message before it.
+pub(crate) fn stays_alive(transcript: &Transcript) -> Outcome {
+    match transcript.server_end() {
+        None => {
+            let received = messages(transcript, Direction::Received);
+            Evidence::from_entries(received.map(|message| message.at).last())
+        }
+        Some(end) if end.is_known => Err(NotPassed::not_tested(end.observed)),
+        Some(end) => Err(NotPassed::violation(end.observed, end.entries)),
+    }
+}
 
 async fn unusual_json(ctx: &CheckContext) -> Outcome {
     let session = session_for_probes(ctx).await?;

@@ -24,6 +24,9 @@ const CANCELLED: &str = "notifications/cancelled";
 /// The shortest duration of a call that can be cancelled before it finishes.
 const MIN_CANCELLABLE_DURATION: Duration = Duration::from_millis(100);
 
+/// The number of calls to cancel until the outcome is clear.
+const MAX_ATTEMPTS: usize = 3;
+
 pub(crate) const RULES: &[Rule] = &[
     Rule::server(
         "cancellation.no-answer",
@@ -66,43 +69,74 @@ async fn no_response(ctx: &CheckContext) -> Outcome {
     };
     let session = ctx.new_session().await?;
     require_cancellation_message(&session)?;
+    let mut has_response = false;
+    for _ in 0..MAX_ATTEMPTS {
+        match cancel_call(ctx, &session, run).await? {
+            CancelledCall::NoResponse(entries) => return Evidence::from_entries(entries),
+            CancelledCall::FinishedEarly => {}
+            // A server with threads may read the cancellation and finish the call at the same time, but not twice.
+            CancelledCall::Response(violation) if has_response => return Err(violation),
+            CancelledCall::Response(_) => has_response = true,
+        }
+    }
+    Err(finished_early())
+}
+
+/// The outcome of a call that was cancelled.
+enum CancelledCall {
+    /// No response arrived.
+    NoResponse(Vec<usize>),
+    /// The response was on its way before the server had read the cancellation.
+    FinishedEarly,
+    /// A response arrived although the server had read the cancellation.
+    Response(NotPassed),
+}
+
+/// Calls a tool and cancels the call.
+///
+/// A request after the cancellation shows when the server has read it: a response to the call that arrives before the
+/// response to that request may have crossed the cancellation, which is allowed.
+async fn cancel_call(
+    ctx: &CheckContext,
+    session: &Session,
+    run: &ToolRun,
+) -> Result<CancelledCall, NotPassed> {
     let from = ctx.transcript.len();
     let pending = session
         .send_request_with_headers("tools/call", run.call.params(), run.call.headers())
         .await?;
+    let id = pending.id.clone();
+    let has_response = || {
+        let part = from..ctx.transcript.len();
+        messages_within(&ctx.transcript, Direction::Received, part)
+            .any(|message| is_response(&message, id.as_ref()))
+    };
     // Let the call start: a server can drop a call that has not started without cancelling any work.
     session.listen(MIN_CANCELLABLE_DURATION / 4).await;
-    let mut received = messages_within(
-        &ctx.transcript,
-        Direction::Received,
-        from..ctx.transcript.len(),
-    );
-    if received.any(|message| is_response(&message, pending.id.as_ref())) {
-        return Err(finished_early());
+    if has_response() {
+        return Ok(CancelledCall::FinishedEarly);
     }
-    cancel(&session, pending.id.clone().unwrap_or_default()).await?;
+    cancel(session, id.clone().unwrap_or_default()).await?;
+    let method = session.request_builder.noop_method();
+    let later = session.request(method, Value::Null).await;
+    let later = later.map_err(NotPassed::into_not_tested)?;
+    if has_response() {
+        return Ok(CancelledCall::FinishedEarly);
+    }
+    let part = from..ctx.transcript.len();
+    let sent = messages_within(&ctx.transcript, Direction::Sent, part);
+    let mut entries: Vec<_> = sent.map(|message| message.at).collect();
+    entries.extend(later.received);
     // A server that ignores the cancellation needs about as long as before.
-    let response_timeout = run.duration + run.duration / 4 + 2 * ctx.options.quiet_period;
-    match session
-        .wait_response_within(pending, response_timeout)
-        .await
-    {
+    let limit = run.duration + run.duration / 4 + 2 * ctx.pace.quiet_period();
+    Ok(match session.wait_response_within(pending, limit).await {
         Ok(response) if !response.value.is_null() => {
-            // The response and the cancellation may have crossed if the call now takes less time.
-            let again = ToolRun::run(ctx, &session, &run.call, json!({})).await;
-            if again.duration < MIN_CANCELLABLE_DURATION {
-                return Err(finished_early());
-            }
             let observed = format!("{} for a cancelled request", response.describe());
-            Err(response.violation(observed))
+            entries.extend(response.received);
+            CancelledCall::Response(NotPassed::violation(observed, entries))
         }
-        Ok(response) => response.evidence(),
-        Err(_) => {
-            let sent =
-                messages_within(&ctx.transcript, Direction::Sent, from..ctx.transcript.len());
-            Evidence::from_entries(sent.map(|message| message.at))
-        }
-    }
+        _ => CancelledCall::NoResponse(entries),
+    })
 }
 
 fn is_response(message: &TranscriptMessage, id: Option<&Value>) -> bool {
@@ -111,7 +145,7 @@ fn is_response(message: &TranscriptMessage, id: Option<&Value>) -> bool {
 
 fn finished_early() -> NotPassed {
     NotPassed::not_tested(
-        "the call took long once, but finished before the cancellation the second time",
+        "the response to the call was on its way before the server had read the cancellation",
     )
 }
 
@@ -180,7 +214,7 @@ async fn survived(ctx: &CheckContext) -> Outcome {
             cancel(&session, id).await?;
             // The response and the cancellation cross, so a response is optional.
             let _ = session
-                .wait_response_within(pending, ctx.options.quiet_period)
+                .wait_response_within(pending, ctx.pace.quiet_period())
                 .await;
         }
         Err(_) => drop(pending),

@@ -110,7 +110,7 @@ async fn respects_level(ctx: &CheckContext) -> Outcome {
     set.result().map_err(NotPassed::into_not_tested)?;
     let from = ctx.transcript.len();
     let again = ToolRun::run(ctx, &session, &run.call, json!({})).await;
-    session.listen(ctx.options.quiet_period).await;
+    session.listen(ctx.pace.quiet_period()).await;
     let again = ToolRun {
         span: from..ctx.transcript.len(),
         ..again

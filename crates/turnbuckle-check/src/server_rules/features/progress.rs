@@ -127,7 +127,7 @@ async fn increases(ctx: &CheckContext) -> Outcome {
 async fn ends_with_response(ctx: &CheckContext) -> Outcome {
     let tool_runs = ctx.tool_runs().await?;
     reporting(ctx, tool_runs)?;
-    tool_runs.session.listen(ctx.options.quiet_period).await;
+    tool_runs.session.listen(ctx.pace.quiet_period()).await;
     check_none_is_late(&ctx.transcript)
 }
 

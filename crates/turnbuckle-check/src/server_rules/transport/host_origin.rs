@@ -193,7 +193,7 @@ async fn probe_address(
     let request_builder = RequestBuilder::new(ctx.revision);
     let message =
         request_builder.request(1, request_builder.noop_method(), serde_json::Value::Null);
-    let other = RawHttpClient::new(&endpoint, &ctx.transcript, ctx.options.response_timeout);
+    let other = RawHttpClient::new(&endpoint, &ctx.transcript, &ctx.pace);
     let raw_request = other
         .request("POST")
         .headers(request_builder.headers(&message, None))

@@ -162,7 +162,7 @@ async fn notification(ctx: &CheckContext) -> Outcome {
 async fn get(ctx: &CheckContext) -> Outcome {
     // A server may allow one stream per session, and the shared session may already have one.
     let session = ctx.new_session().await?;
-    let response_timeout = ctx.options.response_timeout;
+    let response_timeout = ctx.pace.response_timeout();
     let opening = get_stream_request(&session)?.send_within(2 * response_timeout);
     // The specification sets no time limit for the response headers of a stream without events.
     let Ok(response) = timeout(response_timeout, opening).await else {

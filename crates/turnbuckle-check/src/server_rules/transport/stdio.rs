@@ -1,7 +1,10 @@
 //! stdio: lines of messages, and the end of the process.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use tokio::time::timeout;
+use turnbuckle_client::stdio::Process;
 
 use crate::{
     engine::{
@@ -146,10 +149,9 @@ async fn exits_at_end_of_input(ctx: &CheckContext) -> Outcome {
     let line = session.ndjson()?;
     let process = line.process().ok_or_else(no_process)?;
     line.close_input().await;
-    let grace = ctx.options.response_timeout;
-    match timeout(grace, process.wait()).await {
-        Ok(_) => Evidence::from_entries(opened(&session)),
-        Err(_) => {
+    match wait_for_exit(ctx, process).await {
+        Ok(()) => Evidence::from_entries(opened(&session)),
+        Err(grace) => {
             let observed = format!("the process still runs {grace:?} after the end of its input");
             Err(NotPassed::violation(observed, opened(&session)))
         }
@@ -165,14 +167,25 @@ async fn exits_on_sigterm(ctx: &CheckContext) -> Outcome {
     let session = ctx.new_session().await?;
     let process = session.ndjson()?.process().ok_or_else(no_process)?;
     process.terminate();
-    let grace = ctx.options.response_timeout;
-    match timeout(grace, process.wait()).await {
-        Ok(_) => Evidence::from_entries(opened(&session)),
-        Err(_) => {
+    match wait_for_exit(ctx, process).await {
+        Ok(()) => Evidence::from_entries(opened(&session)),
+        Err(grace) => {
             let observed = format!("the process still runs {grace:?} after SIGTERM");
             Err(NotPassed::violation(observed, opened(&session)))
         }
     }
+}
+
+/// Waits for the end of a process, the second time while no other session sends; returns how long if it still runs.
+async fn wait_for_exit(ctx: &CheckContext, process: &Process) -> Result<(), Duration> {
+    let first = ctx.pace.process_timeout();
+    if timeout(first, process.wait()).await.is_ok() {
+        return Ok(());
+    }
+    let _alone = ctx.pace.alone().await;
+    let again = ctx.pace.process_timeout();
+    let exited = timeout(again, process.wait()).await;
+    exited.map(drop).map_err(|_| first + again)
 }
 
 async fn responds_before_exit(ctx: &CheckContext) -> Outcome {

@@ -113,7 +113,7 @@ impl ChallengeProbe {
             .deliberately_invalid()
             .send()
             .await?;
-        response.text(ctx.options.quiet_period).await;
+        response.text(ctx.pace.quiet_period()).await;
         Ok(Self {
             status: response.status,
             entries: response.entries(),
@@ -214,7 +214,7 @@ async fn get(ctx: &CheckContext, path: &str) -> Result<RawHttpResponse, NotPasse
 }
 
 async fn read(ctx: &CheckContext, mut response: RawHttpResponse) -> ResourceMetadata {
-    let text = response.text(ctx.options.response_timeout).await;
+    let text = response.text(ctx.pace.response_timeout()).await;
     ResourceMetadata {
         value: serde_json::from_str(&text).unwrap_or_default(),
         entries: response.entries(),

@@ -95,7 +95,7 @@ pub(super) async fn notified(ctx: &CheckContext) -> Outcome {
                     "`{}` changed, but no `{}` arrived within {:?}",
                     list.method,
                     list.notification,
-                    ctx.options.response_timeout * TIMEOUT_FACTOR
+                    ctx.pace.response_timeout() * TIMEOUT_FACTOR
                 );
                 return Err(NotPassed::violation(
                     observed,
@@ -127,7 +127,7 @@ fn keys(items: &ListedItems, list: &ListSpec) -> BTreeSet<String> {
 /// Waits for the notification much longer than for a response; returns its entry.
 async fn wait_for_notification(ctx: &CheckContext, list: &ListSpec) -> Option<usize> {
     let tool_runs = ctx.tool_runs().await.ok()?;
-    let until = Instant::now() + ctx.options.response_timeout * TIMEOUT_FACTOR;
+    let until = Instant::now() + ctx.pace.response_timeout() * TIMEOUT_FACTOR;
     loop {
         if let Some(message) = received(&ctx.transcript, list.notification).first() {
             return Some(message.at);

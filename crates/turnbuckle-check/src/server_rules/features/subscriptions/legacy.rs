@@ -80,7 +80,7 @@ pub(super) async fn only_subscribed(ctx: &CheckContext) -> Outcome {
         response.result().map_err(NotPassed::into_not_tested)?;
     }
     let mut again = ToolRun::run(ctx, &tool_runs.session, &run.call, json!({})).await;
-    tool_runs.session.listen(ctx.options.quiet_period).await;
+    tool_runs.session.listen(ctx.pace.quiet_period()).await;
     again.span.end = ctx.transcript.len();
     match updates(ctx, &again)
         .iter()

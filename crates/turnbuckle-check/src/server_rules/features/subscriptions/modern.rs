@@ -152,7 +152,7 @@ pub(super) async fn stops(ctx: &CheckContext) -> Outcome {
         .map_err(NotPassed::into_not_tested)?;
     let before = subscription.stream(ctx).len();
     let again = ToolRun::run(ctx, &session, &run.call, json!({})).await;
-    session.listen(ctx.options.quiet_period).await;
+    session.listen(ctx.pace.quiet_period()).await;
     match subscription.stream(ctx).get(before) {
         Some(message) if message.value.get("method").is_some() => {
             let observed = format!("{} after the subscription was cancelled", name(message));

@@ -92,7 +92,7 @@ pub(super) async fn listen_undeclared(ctx: &CheckContext) -> Outcome {
     let pending = session.send_request("subscriptions/listen", params).await?;
     let sent = pending.sent;
     match session
-        .wait_response_within(pending, ctx.options.quiet_period * 4)
+        .wait_response_within(pending, ctx.pace.quiet_period() * 4)
         .await
     {
         Ok(response) => response.expect_error(&[-32021]),
@@ -163,7 +163,7 @@ async fn acknowledgements(
                 .await
                 .map_err(NotPassed::into_not_tested)?,
         );
-        sleep(ctx.options.quiet_period).await;
+        sleep(ctx.pace.quiet_period()).await;
     }
     responses.retain(|response| response.value.get("result").is_some());
     if responses.is_empty() {

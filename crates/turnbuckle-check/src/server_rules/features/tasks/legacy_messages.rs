@@ -299,7 +299,7 @@ pub(super) async fn cancel(ctx: &CheckContext) -> Outcome {
         return Err(response.violation(observed));
     }
     // Give work that was not stopped time to finish.
-    sleep(ctx.options.quiet_period * 3).await;
+    sleep(ctx.pace.quiet_period() * 3).await;
     let later = task_runs
         .session
         .request("tasks/get", json!({ "taskId": id }))

@@ -52,7 +52,7 @@ pub(super) async fn ends(ctx: &CheckContext) -> Outcome {
     let id = raw_request.id();
     let mut response = open(raw_request).await?;
     let mut responded_at = None;
-    let mut until = Instant::now() + ctx.options.response_timeout;
+    let mut until = Instant::now() + ctx.pace.response_timeout();
     loop {
         match (response.event_until(until).await, responded_at) {
             (StreamEvent::Message(at), None) => {
@@ -95,10 +95,10 @@ pub(super) async fn replays_own(ctx: &CheckContext) -> Outcome {
     let session = ctx.new_session().await?;
     let raw_request = streaming_request(ctx, &session).await?;
     let id = raw_request.id();
-    let first = read(ctx, open(raw_request).await?, ctx.options.response_timeout).await;
+    let first = read(ctx, open(raw_request).await?, ctx.pace.response_timeout()).await;
     let other = streaming_request(ctx, &session).await?;
     let other_id = other.id();
-    let second = read(ctx, open(other).await?, ctx.options.response_timeout).await;
+    let second = read(ctx, open(other).await?, ctx.pace.response_timeout()).await;
     let last = first_id(ctx, &first)?;
     let Some(resumed) = resume(&session, &last).await? else {
         return Err(NotPassed::not_applicable(
@@ -106,7 +106,7 @@ pub(super) async fn replays_own(ctx: &CheckContext) -> Outcome {
         ));
     };
     let entries = resumed.entries();
-    let replayed = read(ctx, resumed, ctx.options.quiet_period).await;
+    let replayed = read(ctx, resumed, ctx.pace.quiet_period()).await;
     for &at in &replayed {
         let message = ctx.transcript.entry(at).json().unwrap_or_default();
         let is_foreign = message.get("method").is_none()
@@ -137,7 +137,7 @@ pub(super) async fn survives(ctx: &CheckContext) -> Outcome {
     let (raw_request, duration) = long_request(ctx, &session).await?;
     let id = raw_request.id();
     let mut response = open(raw_request).await?;
-    let StreamEvent::Message(first) = response.event(ctx.options.response_timeout).await else {
+    let StreamEvent::Message(first) = response.event(ctx.pace.response_timeout()).await else {
         return Err(NotPassed::not_tested("no event precedes the response"));
     };
     let sent = response.sent;
@@ -293,7 +293,7 @@ async fn read(
     mut response: RawHttpResponse,
     response_timeout: Duration,
 ) -> Vec<usize> {
-    let until = Instant::now() + ctx.options.response_timeout;
+    let until = Instant::now() + ctx.pace.response_timeout();
     let mut events = Vec::new();
     while let StreamEvent::Message(at) = response
         .event_until(until.min(Instant::now() + response_timeout))
