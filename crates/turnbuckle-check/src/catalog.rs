@@ -100,7 +100,7 @@ mod tests {
         for rule in all() {
             assert!(ids.insert(rule.id), "duplicate rule `{}`", rule.id);
             assert!(
-                rule.requirement.ends_with('.') && rule.fix.ends_with('.'),
+                rule.requirement.ends_with('.') && rule.hint.ends_with('.'),
                 "{}",
                 rule.id
             );

@@ -43,7 +43,7 @@ pub use error::CheckError;
 pub use mock_server::{
     ClientCommandError, ClientTarget, MockServerAddress, check_client, stdio_bridge,
 };
-pub use options::{CheckOptions, CheckProgress};
+pub use options::{CheckMessage, CheckOptions, CheckProgress};
 pub use report::Report;
 pub use rule::Rule;
 pub use target::ServerTarget;

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use serde_json::Value;
 use turnbuckle_protocol::revision::Revision;
 
-use crate::rule::Rule;
+use crate::rule::{Area, Rule};
 
 /// The scope and the limits of a check.
 #[derive(Clone, Debug)]
@@ -30,6 +30,21 @@ pub struct CheckOptions {
     /// The time limit for a client run.
     pub client_run_timeout: Duration,
     on_progress: ProgressCallback,
+    pub(crate) on_message: MessageCallback,
+}
+
+/// A message of a check, sent or received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckMessage<'a> {
+    /// The revision being checked.
+    pub revision: Revision,
+    /// Sent by the side that is checked.
+    pub from_peer: bool,
+    /// `POST /mcp` or `200`, on HTTP.
+    pub start_line: Option<&'a str>,
+    /// The message, line or body.
+    pub text: &'a str,
 }
 
 /// The progress of a check.
@@ -44,11 +59,28 @@ pub struct CheckProgress {
     pub revision: Revision,
     /// The rule being run.
     pub rule: &'static str,
+    /// The area of the rule.
+    pub area: Area,
 }
 
 /// A callback for progress.
 #[derive(Clone, Default)]
 struct ProgressCallback(Option<Arc<dyn Fn(CheckProgress) + Send + Sync>>);
+
+/// A callback for messages.
+#[derive(Clone, Default)]
+pub(crate) struct MessageCallback(Option<Arc<MessageFn>>);
+
+type MessageFn = dyn Fn(CheckMessage<'_>) + Send + Sync;
+
+impl MessageCallback {
+    /// Passes a message on, if there is a callback.
+    pub(crate) fn call(&self, message: CheckMessage<'_>) {
+        if let Some(callback) = &self.0 {
+            callback(message);
+        }
+    }
+}
 
 impl Default for CheckOptions {
     fn default() -> Self {
@@ -63,6 +95,7 @@ impl Default for CheckOptions {
             client_idle_timeout: Duration::from_secs(3),
             client_run_timeout: Duration::from_secs(20),
             on_progress: ProgressCallback::default(),
+            on_message: MessageCallback::default(),
         }
     }
 }
@@ -71,6 +104,15 @@ impl CheckOptions {
     /// Sets a callback that receives the progress.
     pub fn on_progress(mut self, callback: impl Fn(CheckProgress) + Send + Sync + 'static) -> Self {
         self.on_progress = ProgressCallback(Some(Arc::new(callback)));
+        self
+    }
+
+    /// Sets a callback that receives every message of a check of a server. Secrets in headers are redacted.
+    pub fn on_message(
+        mut self,
+        callback: impl Fn(CheckMessage<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_message = MessageCallback(Some(Arc::new(callback)));
         self
     }
 
@@ -93,6 +135,16 @@ impl fmt::Debug for ProgressCallback {
             "ProgressCallback(set)"
         } else {
             "ProgressCallback(unset)"
+        })
+    }
+}
+
+impl fmt::Debug for MessageCallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() {
+            "MessageCallback(set)"
+        } else {
+            "MessageCallback(unset)"
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The report of a check.
 //!
-//! - [`findings`](Report::findings): violations, merged over revisions; [`spec_link`]: the link to the specification.
+//! - [`findings`](Report::findings): violations, merged over revisions; [`spec_link_in`]: the link to the specification.
 //! - [`matrix`](Report::matrix), [`reasons_for`](Report::reasons_for): results by area, and reasons for rules without
 //!   a result.
 //! - [`json`], [`junit`], [`sarif`], [`markdown`], [`html`]: output formats, configured by [`ReportOptions`].
@@ -21,10 +21,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use turnbuckle_protocol::revision::Revision;
+use turnbuckle_spec_coverage::Requirement;
 use turnbuckle_text::sanitize::escape_block;
 
 pub use self::{
-    finding::{FindingLocation, RuleFinding, spec_link},
+    finding::{FindingLocation, RuleFinding, spec_link, spec_link_in},
     matrix::{AreaRow, StatusCounts, StatusReason},
 };
 use crate::{
@@ -34,6 +35,7 @@ use crate::{
         transcript::{Direction, Transcript},
     },
     rule::{RequirementLevel, Role, Rule},
+    server_rules::STAYS_ALIVE,
 };
 
 /// The maximum number of evidence excerpts per result.
@@ -111,6 +113,8 @@ pub enum RuleOutcome {
         observed: String,
         /// The messages that show it.
         evidence: Vec<EvidenceExcerpt>,
+        /// The violated requirement, if it is not the first of the rule.
+        requirement: Option<&'static str>,
     },
     /// The peer does not have the feature, and how this is known.
     NotApplicable(String),
@@ -223,6 +227,17 @@ impl Report {
         runs.flat_map(|run| run.results.iter().map(move |result| (run, result)))
     }
 
+    /// Returns how the server ended during the check, if it did: the check is then incomplete.
+    pub fn server_end(&self) -> Option<&str> {
+        let mut results = self.results().map(|(_, result)| result);
+        results.find_map(|result| match &result.outcome {
+            RuleOutcome::Violated { observed, .. } if result.rule.id == STAYS_ALIVE => {
+                observed.lines().next()
+            }
+            _ => None,
+        })
+    }
+
     /// Returns the number of results with a status, including those in the baseline.
     pub fn count(&self, status: RuleStatus) -> usize {
         self.results()
@@ -273,11 +288,25 @@ impl RunReport {
 impl RuleResult {
     /// Creates the result of a rule in a revision.
     pub fn new(rule: &'static Rule, revision: Revision, outcome: RuleOutcome) -> Self {
+        let level = match &outcome {
+            RuleOutcome::Violated { requirement, .. } => rule.level_of(*requirement, revision),
+            _ => rule.level_in(revision),
+        };
         Self {
             rule,
-            level: rule.level_in(revision),
+            level,
             outcome,
             in_baseline: false,
+        }
+    }
+
+    /// Returns the requirement that a violation breaks.
+    pub fn violated_requirement(&self, revision: Revision) -> Option<&'static Requirement> {
+        match &self.outcome {
+            RuleOutcome::Violated { requirement, .. } => {
+                self.rule.violated_requirement(*requirement, revision)
+            }
+            _ => None,
         }
     }
 
@@ -303,9 +332,14 @@ impl RuleOutcome {
         };
         match outcome {
             Ok(evidence) => Self::Passed(shown(evidence.entries)),
-            Err(NotPassed::Violation { observed, entries }) => Self::Violated {
+            Err(NotPassed::Violation {
+                observed,
+                entries,
+                requirement,
+            }) => Self::Violated {
                 observed: excerpt(&observed, MAX_LINE_CHARS),
                 evidence: shown(entries),
+                requirement,
             },
             Err(NotPassed::NotApplicable(why)) => {
                 Self::NotApplicable(excerpt(&why, MAX_LINE_CHARS))
@@ -440,8 +474,9 @@ mod tests {
             [at],
         ));
 
-        let RuleOutcome::Violated { observed, evidence } =
-            RuleOutcome::from_outcome(violated, &transcript)
+        let RuleOutcome::Violated {
+            observed, evidence, ..
+        } = RuleOutcome::from_outcome(violated, &transcript)
         else {
             panic!("expected a violation");
         };

@@ -21,12 +21,13 @@ pub struct Rule {
     pub role: Role,
     /// The area that reports list the rule under.
     pub area: Area,
-    /// The ids of the requirements that the rule covers; empty for advice.
+    /// The ids of the requirements that the rule covers; empty for advice. A violation breaks the first that applies in
+    /// the revision, unless the check names another.
     pub requirement_ids: &'static [&'static str],
     /// The requirement, in one sentence.
     pub requirement: &'static str,
-    /// The fix, as an imperative sentence.
-    pub fix: &'static str,
+    /// How to repair a violation, as an imperative sentence.
+    pub hint: &'static str,
     /// The transports on which the rule can be observed.
     pub transports: Transports,
     /// Reports a violation as a warning even if a requirement says MUST, because that reading is
@@ -159,7 +160,7 @@ impl Rule {
             area,
             requirement_ids,
             requirement: "",
-            fix: "",
+            hint: "",
             transports: Transports::Any,
             warn_only: false,
             warns: false,
@@ -185,9 +186,9 @@ impl Rule {
         self
     }
 
-    /// Sets the fix, as an imperative sentence.
-    pub(crate) const fn fix(mut self, fix: &'static str) -> Self {
-        self.fix = fix;
+    /// Sets how to repair a violation, as an imperative sentence.
+    pub(crate) const fn hint(mut self, hint: &'static str) -> Self {
+        self.hint = hint;
         self
     }
 
@@ -264,6 +265,21 @@ impl Rule {
             .filter(move |row| row.revisions.contains(&date))
     }
 
+    /// Returns the requirement that a violation breaks in a revision: the named one, or else the first.
+    pub fn violated_requirement(
+        &self,
+        id: Option<&str>,
+        revision: Revision,
+    ) -> Option<&'static Requirement> {
+        let mut rows = self.requirements_in(revision);
+        let first = rows.next()?;
+        if id == Some(first.id) {
+            return Some(first);
+        }
+        let named = rows.find(|row| id == Some(row.id));
+        Some(named.unwrap_or(first))
+    }
+
     /// Returns whether the rule applies in a revision.
     pub fn applies_in(&self, revision: Revision) -> bool {
         self.requirement_ids.is_empty() || self.requirements_in(revision).next().is_some()
@@ -280,6 +296,19 @@ impl Rule {
             RequirementLevel::Advice
         };
         let level = levels.max().unwrap_or(without);
+        if self.warn_only {
+            level.min(RequirementLevel::Warn)
+        } else {
+            level
+        }
+    }
+
+    /// Returns the level of the requirement that a violation breaks in a revision.
+    pub fn level_of(&self, id: Option<&str>, revision: Revision) -> RequirementLevel {
+        let Some(row) = self.violated_requirement(id, revision) else {
+            return self.level_in(revision);
+        };
+        let level = RequirementLevel::from_key_word(row.level);
         if self.warn_only {
             level.min(RequirementLevel::Warn)
         } else {

@@ -71,7 +71,7 @@ impl CheckContext {
             target: target.clone(),
             options: options.clone(),
             pace: target.pace.with_limits(options),
-            transcript: Transcript::default(),
+            transcript: Transcript::observed(revision, options.on_message.clone()),
             shared: SharedSessions::default(),
             scratch: SharedSessions::default(),
             failures: AtomicUsize::new(0),

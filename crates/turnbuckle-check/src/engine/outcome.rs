@@ -19,6 +19,8 @@ pub(crate) enum NotPassed {
         observed: String,
         /// Numbers of the transcript entries that show it.
         entries: Vec<usize>,
+        /// The violated requirement, if it is not the first of the rule.
+        requirement: Option<&'static str>,
     },
     /// The peer does not have the feature that the rule is about.
     NotApplicable(String),
@@ -49,6 +51,21 @@ impl NotPassed {
         Self::Violation {
             observed: observed.into(),
             entries: entries.into_iter().collect(),
+            requirement: None,
+        }
+    }
+
+    /// Names the requirement that a violation breaks, for a rule that covers several.
+    pub(crate) fn of(self, id: &'static str) -> Self {
+        match self {
+            Self::Violation {
+                observed, entries, ..
+            } => Self::Violation {
+                observed,
+                entries,
+                requirement: Some(id),
+            },
+            other => other,
         }
     }
 
@@ -65,9 +82,14 @@ impl NotPassed {
     /// Prefixes a violation with the item in which it was found.
     pub(crate) fn at(self, context: &str) -> Self {
         match self {
-            Self::Violation { observed, entries } => Self::Violation {
+            Self::Violation {
+                observed,
+                entries,
+                requirement,
+            } => Self::Violation {
                 observed: format!("{context}: {observed}"),
                 entries,
+                requirement,
             },
             other => other,
         }

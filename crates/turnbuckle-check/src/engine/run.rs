@@ -326,6 +326,7 @@ impl ProgressCounter {
             total: self.total,
             revision,
             rule: rule.id,
+            area: rule.area,
         });
     }
 

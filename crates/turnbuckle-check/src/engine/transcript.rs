@@ -6,6 +6,9 @@ use std::sync::{
 };
 
 use serde_json::Value;
+use turnbuckle_protocol::revision::Revision;
+
+use crate::options::{CheckMessage, MessageCallback};
 
 /// The maximum size of what is recorded from the peer. A peer that sends more is disconnected.
 const MAX_RECEIVED_BYTES: usize = 128 * 1024 * 1024;
@@ -18,6 +21,7 @@ pub(crate) struct Transcript {
     received: Arc<AtomicUsize>,
     server_end: Arc<Mutex<Option<ServerEnd>>>,
     other_revision: bool,
+    observer: Option<(Revision, MessageCallback)>,
 }
 
 /// The unexpected end of a server.
@@ -161,6 +165,25 @@ impl HttpHead {
 }
 
 impl Transcript {
+    /// Creates a transcript that passes every message on to a callback.
+    pub(crate) fn observed(revision: Revision, callback: MessageCallback) -> Self {
+        Self {
+            observer: Some((revision, callback)),
+            ..Self::default()
+        }
+    }
+
+    fn report(&self, entry: &TranscriptEntry) {
+        if let Some((revision, callback)) = &self.observer {
+            callback.call(CheckMessage {
+                revision: *revision,
+                from_peer: entry.direction == Direction::Received,
+                start_line: entry.head.as_ref().map(|head| head.start_line.as_str()),
+                text: &entry.text,
+            });
+        }
+    }
+
     /// Returns a handle to the same transcript for messages of another revision, which passive
     /// rules skip.
     pub(crate) fn for_other_revision(&self) -> Self {
@@ -173,6 +196,7 @@ impl Transcript {
     /// Appends an entry; returns its number.
     pub(crate) fn push(&self, entry: TranscriptEntry) -> usize {
         self.count_received(&entry);
+        self.report(&entry);
         let mut entries = self.entries();
         entries.push(TranscriptEntry {
             other_revision: self.other_revision,
@@ -189,6 +213,13 @@ impl Transcript {
             entry.parsed = Arc::default();
             let more = entry.text.len().saturating_sub(before);
             self.received.fetch_add(more, Ordering::Relaxed);
+            if before == 0 && more > 0 {
+                // The body of a response, after its head was reported.
+                self.report(&TranscriptEntry {
+                    head: None,
+                    ..entry.clone()
+                });
+            }
         }
     }
 

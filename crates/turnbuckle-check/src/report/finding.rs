@@ -17,6 +17,7 @@ pub struct RuleFinding<'a> {
     pub observed: &'a str,
     /// The messages that show it, in the same revision.
     pub evidence: &'a [EvidenceExcerpt],
+    requirement: Option<&'static str>,
     /// The affected revisions, oldest first.
     pub locations: Vec<FindingLocation>,
     /// The violation is in the baseline and does not count.
@@ -66,15 +67,23 @@ impl<'a> RuleFinding<'a> {
     /// Creates a finding from a result. Observations that differ only in the date of the revision
     /// are equal.
     fn from_result(run: &RunReport, result: &'a RuleResult) -> Option<(String, Self)> {
-        let RuleOutcome::Violated { observed, evidence } = &result.outcome else {
+        let RuleOutcome::Violated {
+            observed,
+            evidence,
+            requirement,
+        } = &result.outcome
+        else {
             return None;
         };
-        let key = observed.replace(run.revision.as_str(), "DATE");
+        // Further lines quote stderr, which differs between runs.
+        let line = observed.lines().next().unwrap_or_default();
+        let key = line.replace(run.revision.as_str(), "DATE");
         let finding = Self {
             rule: result.rule,
             level: result.level,
             observed,
             evidence,
+            requirement: *requirement,
             locations: vec![FindingLocation {
                 revision: run.revision,
                 transport: run.transport,
@@ -87,6 +96,7 @@ impl<'a> RuleFinding<'a> {
     fn join(&mut self, other: Self) {
         if self.newest() < other.newest() {
             (self.observed, self.evidence) = (other.observed, other.evidence);
+            self.requirement = other.requirement;
         }
         self.locations.extend(other.locations);
         self.locations.sort_by_key(|location| location.revision);
@@ -108,12 +118,193 @@ impl<'a> RuleFinding<'a> {
         }
     }
 
-    /// Returns the violated requirements.
-    pub fn requirements(&self) -> Vec<&'static turnbuckle_spec_coverage::Requirement> {
-        let revision = self.newest();
-        let rows = revision.map(|revision| self.rule.requirements_in(revision));
-        rows.into_iter().flatten().collect()
+    /// Returns the violated requirement; none for advice.
+    pub fn requirement(&self) -> Option<&'static turnbuckle_spec_coverage::Requirement> {
+        let revision = self.newest()?;
+        self.rule.violated_requirement(self.requirement, revision)
     }
+
+    /// Returns the URL of the section with the violated requirement, in the newest affected revision.
+    pub fn link(&self) -> Option<String> {
+        spec_link_in(self.requirement()?.source, self.newest()?)
+    }
+}
+
+/// A section of a page that earlier revisions have elsewhere: its page and anchor, the last revision that has it
+/// elsewhere, and the page and anchor there.
+type MovedSection = (&'static str, Revision, &'static str);
+
+const MOVED_SECTIONS: &[MovedSection] = &[
+    (
+        "basic/index#messages",
+        Revision::V2024_11_05,
+        "basic/messages",
+    ),
+    (
+        "basic/index#requests",
+        Revision::V2024_11_05,
+        "basic/messages#requests",
+    ),
+    (
+        "basic/index#notifications",
+        Revision::V2024_11_05,
+        "basic/messages#notifications",
+    ),
+    (
+        "basic/index#result-responses",
+        Revision::V2024_11_05,
+        "basic/messages#responses",
+    ),
+    (
+        "basic/index#error-responses",
+        Revision::V2024_11_05,
+        "basic/messages#responses",
+    ),
+    (
+        "basic/index#result-responses",
+        Revision::V2025_06_18,
+        "basic/index#responses",
+    ),
+    (
+        "basic/index#error-responses",
+        Revision::V2025_06_18,
+        "basic/index#responses",
+    ),
+    (
+        "basic/transports/streamable-http#security-endpoint",
+        Revision::V2025_11_25,
+        "basic/transports#security-warning",
+    ),
+    (
+        "basic/transports/streamable-http#sending-messages",
+        Revision::V2025_11_25,
+        "basic/transports#sending-messages-to-the-server",
+    ),
+    (
+        "basic/transports/index#messages",
+        Revision::V2025_11_25,
+        "basic/transports",
+    ),
+    (
+        "basic/transports/streamable-http#receiving-messages",
+        Revision::V2025_11_25,
+        "basic/transports",
+    ),
+    (
+        "basic/transports/streamable-http#standard-request-headers",
+        Revision::V2025_11_25,
+        "basic/transports",
+    ),
+    (
+        "basic/authorization/security-considerations#authorization-code-protection",
+        Revision::V2025_03_26,
+        "basic/authorization",
+    ),
+    (
+        "basic/authorization/security-considerations#communication-security",
+        Revision::V2025_03_26,
+        "basic/authorization",
+    ),
+    (
+        "basic/authorization/authorization-server-discovery#protected-resource-metadata-discovery-requirements",
+        Revision::V2025_06_18,
+        "basic/authorization",
+    ),
+    (
+        "client/elicitation#requested-schema",
+        Revision::V2025_06_18,
+        "client/elicitation",
+    ),
+    (
+        "schema#cancellednotificationparams",
+        Revision::V2025_06_18,
+        "schema",
+    ),
+    (
+        "schema#createmessagerequestparams",
+        Revision::V2025_06_18,
+        "schema",
+    ),
+    ("schema#error", Revision::V2025_06_18, "schema"),
+    ("schema#invalidparamserror", Revision::V2025_11_25, "schema"),
+    (
+        "schema#invalidrequesterror",
+        Revision::V2025_11_25,
+        "schema",
+    ),
+    (
+        "schema#loggingmessagenotificationparams",
+        Revision::V2025_06_18,
+        "schema",
+    ),
+    (
+        "schema#methodnotfounderror",
+        Revision::V2025_11_25,
+        "schema",
+    ),
+    ("schema#parseerror", Revision::V2025_11_25, "schema"),
+    (
+        "schema#progressnotificationparams",
+        Revision::V2025_06_18,
+        "schema",
+    ),
+];
+
+/// Pages with other names in earlier revisions, which may lack their sections.
+const MOVED_PAGES: &[(&str, &str)] = &[
+    ("basic/transports/streamable-http", "basic/transports"),
+    ("basic/transports/stdio", "basic/transports"),
+    ("basic/transports/index", "basic/transports"),
+    ("basic/versioning", "basic/lifecycle"),
+    (
+        "basic/patterns/cancellation",
+        "basic/utilities/cancellation",
+    ),
+    ("basic/patterns/progress", "basic/utilities/progress"),
+    ("basic/authorization/index", "basic/authorization"),
+    (
+        "basic/authorization/authorization-server-discovery",
+        "basic/authorization",
+    ),
+    (
+        "basic/authorization/client-registration",
+        "basic/authorization",
+    ),
+    (
+        "basic/authorization/security-considerations",
+        "basic/authorization",
+    ),
+];
+
+/// Returns the URL of the section in this revision that a requirement comes from.
+///
+/// The source of a requirement is its section in the newest revision that has it. Earlier revisions have some sections
+/// on other pages; where a section has no counterpart, the link leads to the page.
+pub fn spec_link_in(source: &str, revision: Revision) -> Option<String> {
+    let (page, section) = source.split_once('#').unwrap_or((source, ""));
+    // The first draft has no pages of its own.
+    let date = revision.max(Revision::V2024_11_05).as_str();
+    let Some((first, page)) = page.split_once('/').filter(|(first, _)| *first != date) else {
+        return spec_link(source);
+    };
+    if !first.starts_with("20") {
+        return spec_link(source);
+    }
+    if page == "schema" && revision <= Revision::V2025_03_26 {
+        return Some(format!(
+            "{REPOSITORIES}/modelcontextprotocol/blob/main/schema/{date}/schema.ts"
+        ));
+    }
+    let key = format!("{page}#{section}");
+    let moved = MOVED_SECTIONS
+        .iter()
+        .find(|(later, last, _)| *later == key && revision <= *last);
+    if let Some((_, _, earlier)) = moved {
+        return spec_link(&format!("{date}/{earlier}"));
+    }
+    let other = MOVED_PAGES.iter().find(|(later, _)| *later == page);
+    let page = other.map_or(page, |(_, earlier)| earlier);
+    spec_link(&format!("{date}/{page}#{section}"))
 }
 
 const SITE: &str = "https://modelcontextprotocol.io";

@@ -6,7 +6,7 @@ use turnbuckle_text::sanitize::{escape_block, escape_line};
 
 use super::{
     EvidenceExcerpt, Report, ReportOptions, RuleFinding, RuleStatus, StatusCounts, pretty,
-    relevant_headers, spec_link,
+    relevant_headers,
 };
 
 /// The maximum length of a quoted message.
@@ -158,15 +158,15 @@ fn details(finding: &RuleFinding<'_>) -> String {
     );
     text += &term("Observed", &quoted(finding.observed));
     text += &term("In", &revisions.join(", "));
-    for row in finding.requirements() {
+    if let Some(row) = finding.requirement() {
         let summary = quoted(&row.summary);
-        let place = match spec_link(row.source) {
+        let place = match finding.link() {
             Some(spec_link) => format!("<a href=\"{}\">{}</a>", escaped(&spec_link), row.id),
             None => row.id.to_owned(),
         };
         text += &term(row.level, &format!("{summary}<br><small>{place}</small>"));
     }
-    text += &term("Fix", &quoted(finding.rule.fix));
+    text += &term("Hint", &quoted(finding.rule.hint));
     text += "</dl>\n";
     text.extend(finding.evidence.iter().map(evidence));
     text + "</details>\n"

@@ -79,15 +79,24 @@ fn finding(finding: &RuleFinding<'_>) -> Value {
         .iter()
         .map(|place| json!({ "revision": place.revision.as_str(), "transport": place.transport }))
         .collect();
-    json!({
+    let mut document = json!({
         "rule": finding.rule.id,
         "level": finding.level,
         "known": finding.in_baseline,
         "what": finding.observed,
-        "cure": finding.rule.fix, // quoted
+        "hint": finding.rule.hint,
         "places": locations,
         "exchange": finding.evidence.iter().map(evidence).collect::<Vec<_>>(),
-    })
+    });
+    if let Some(row) = finding.requirement() {
+        document["requirement"] = json!({
+            "id": row.id,
+            "level": row.level,
+            "summary": row.summary,
+            "page": finding.link(),
+        });
+    }
+    document
 }
 
 fn run(run: &RunReport) -> Value {
@@ -155,7 +164,7 @@ fn rule(rule: &Rule) -> Value {
         "area": rule.area.id(),
         "on": rule.transports,
         "says": rule.requirement,
-        "cure": rule.fix, // quoted
+        "hint": rule.hint,
         "levels": levels,
         "requirements": rows,
     })

@@ -6,7 +6,7 @@ use turnbuckle_text::sanitize::escape_block;
 
 use super::{
     EvidenceExcerpt, Report, ReportOptions, RuleOutcome, RuleResult, RuleStatus, RunReport,
-    relevant_headers, spec_link,
+    relevant_headers, spec_link_in,
 };
 
 /// The maximum length of a quoted message.
@@ -67,12 +67,16 @@ fn case(run: &RunReport, result: &RuleResult, options: &ReportOptions) -> String
         RuleOutcome::Violated { observed, .. } if result.in_baseline => {
             skipped(&format!("known: {observed}"))
         }
-        RuleOutcome::Violated { observed, evidence } if result.level >= options.fail_on => {
+        RuleOutcome::Violated {
+            observed, evidence, ..
+        } if result.level >= options.fail_on => {
             let kind = result.level.as_str();
             let (observed, details) = (escaped(observed), escaped(&details(run, result, evidence)));
             format!("      <failure message=\"{observed}\" type=\"{kind}\">{details}</failure>\n")
         }
-        RuleOutcome::Violated { observed, evidence } => {
+        RuleOutcome::Violated {
+            observed, evidence, ..
+        } => {
             let passed = format!(
                 "{}: {observed}\n{}",
                 result.status().as_str(),
@@ -95,14 +99,10 @@ fn skipped(message: &str) -> String {
 }
 
 fn details(run: &RunReport, result: &RuleResult, evidence: &[EvidenceExcerpt]) -> String {
-    let mut text = format!("{}\n{}\n", result.rule.requirement, result.rule.fix);
-    for row in result.rule.requirements_in(run.revision) {
-        let _ = writeln!(
-            text,
-            "{} {}",
-            row.id,
-            spec_link(row.source).unwrap_or_default()
-        );
+    let mut text = format!("{}\n{}\n", result.rule.requirement, result.rule.hint);
+    if let Some(row) = result.violated_requirement(run.revision) {
+        let link = spec_link_in(row.source, run.revision).unwrap_or_default();
+        let _ = writeln!(text, "{} {} {link}", row.level, row.id);
     }
     for excerpt in evidence {
         let sign = if excerpt.from_peer { '<' } else { '>' };

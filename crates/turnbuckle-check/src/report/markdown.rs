@@ -6,7 +6,6 @@ use turnbuckle_text::sanitize::escape_line;
 
 use super::{
     EvidenceExcerpt, Report, ReportOptions, RuleFinding, RuleStatus, pretty, relevant_headers,
-    spec_link,
 };
 use crate::rule::RequirementLevel;
 
@@ -104,15 +103,15 @@ fn section(finding: &RuleFinding<'_>) -> String {
         inline(finding.observed),
         revisions.join(", "),
     );
-    for row in finding.requirements() {
+    if let Some(row) = finding.requirement() {
         let id = format!("`{}`", row.id);
-        let id = match spec_link(row.source) {
+        let id = match finding.link() {
             Some(spec_link) => format!("[{id}]({spec_link})"),
             None => id,
         };
         let _ = writeln!(text, "- **{}:** {} ({id})", row.level, row.summary);
     }
-    let _ = writeln!(text, "- **Fix:** {}", finding.rule.fix);
+    let _ = writeln!(text, "- **Hint:** {}", finding.rule.hint);
     if finding.level > RequirementLevel::Advice && !finding.evidence.is_empty() {
         text += "\n<details><summary>Messages</summary>\n\n";
         text.extend(finding.evidence.iter().map(evidence));

@@ -11,10 +11,10 @@ use crate::{
 };
 
 macro_rules! rule {
-    ($name:ident, $id:literal, $area:ident, $requirement_ids:expr, $requirement:literal, $fix:literal) => {
+    ($name:ident, $id:literal, $area:ident, $requirement_ids:expr, $requirement:literal, $hint:literal) => {
         static $name: Rule = Rule::server($id, Area::$area, $requirement_ids)
             .requirement($requirement)
-            .fix($fix)
+            .hint($hint)
             .passive(|_, _| Err(NotPassed::not_tested("this is a sample")));
     };
 }
@@ -130,6 +130,7 @@ fn violated(observed: &str) -> RuleOutcome {
     RuleOutcome::Violated {
         observed: observed.into(),
         evidence: Vec::new(),
+        requirement: None,
     }
 }
 
@@ -156,5 +157,6 @@ fn method() -> RuleOutcome {
                 ],
             ),
         ],
+        requirement: None,
     }
 }

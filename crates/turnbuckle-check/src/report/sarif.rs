@@ -47,7 +47,7 @@ fn descriptor(rule: &Rule) -> Value {
     let mut document = json!({
         "id": rule.id,
         "shortDescription": { "text": rule.requirement },
-        "help": { "text": rule.fix },
+        "help": { "text": rule.hint },
         "defaultConfiguration": { "level": level(rule.level()) },
         "properties": {
             "area": rule.area.id(),
@@ -76,7 +76,7 @@ fn result(finding: &RuleFinding<'_>, rules: &[&Rule], report: &Report) -> Value 
         "{} (in {}). {}",
         escape_line(finding.observed),
         revisions.join(", "),
-        finding.rule.fix
+        finding.rule.hint
     );
     // Text that looks like a link would become one.
     let text = text

@@ -18,7 +18,7 @@ use turnbuckle_protocol::revision::Revision;
 use self::report::{ReportFile, ReportFormat};
 use crate::{
     cli::{CommandArg, TargetArg},
-    connection::or_interrupted,
+    connection::{self, or_interrupted},
     context::CommandContext,
     error::{CliError, Result},
     logins,
@@ -163,6 +163,13 @@ impl CheckCommand {
             Ok(report) => return Ok(report),
             Err(error) => error,
         };
+        if matches!(
+            error,
+            CheckError::Unreachable(_) | CheckError::NoSupportedRevision(_)
+        ) {
+            // A client knows best why it cannot connect: the error of `turnbuckle info`.
+            connection::with_client(&target, context, async |_| Ok(())).await?;
+        }
         let failure = CliError::could_not_run(error.to_string());
         Err(match error {
             CheckError::Unauthorized { report, .. } => {
@@ -290,7 +297,12 @@ impl CheckCommand {
             many => Some(format!("{many} rules are violated")),
         };
         match (violated, stale_entries(report)) {
-            (None, None) => Ok(()),
+            (None, None) => match report.server_end() {
+                Some(end) => Err(CliError::could_not_run(format!(
+                    "the check is incomplete: {end}"
+                ))),
+                None => Ok(()),
+            },
             (Some(violated), None) => Err(CliError::negative_result(violated)),
             (violated, Some(stale)) => {
                 let message: Vec<_> = violated.into_iter().chain([stale]).collect();

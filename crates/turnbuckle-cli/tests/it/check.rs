@@ -113,7 +113,7 @@ fn all_revisions_are_checked() {
 }
 
 #[test]
-fn a_violation_is_shown_with_its_fix_and_is_exit_code_1() {
+fn a_violation_is_shown_with_its_hint_and_is_exit_code_1() {
     let sandbox = Sandbox::new();
     let target = faulty_server(&sandbox);
 
@@ -141,7 +141,7 @@ fn a_violation_is_shown_with_its_fix_and_is_exit_code_1() {
                 https://modelcontextprotocol.io/specification/2026-07-28/schema#methodnotfounderror
       messages  > {"jsonrpc":"2.0","method":"turnbuckle/no-such-method","id":2}
                 < {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"\u001b[31mwhat?"}}
-      fix       Return error -32601 when no handler is registered for the method.
+      hint      Return error -32601 when no handler is registered for the method.
 
     unix:bad.sock: ✗ 1 failed
     --- stderr

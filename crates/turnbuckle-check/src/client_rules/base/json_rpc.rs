@@ -25,7 +25,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.jsonrpc.conform", "base.jsonrpc.version-field"],
     )
     .requirement("Every message is a JSON-RPC 2.0 request, notification or response.")
-    .fix("Set `\"jsonrpc\": \"2.0\"` in every message, with a `method`, a `result` or an `error`.")
+    .hint("Set `\"jsonrpc\": \"2.0\"` in every message, with a `method`, a `result` or an `error`.")
     .scenarios(&[], json_rpc),
     Rule::client(
         "client.base.params-object",
@@ -33,7 +33,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["schema.message-valid"],
     )
     .requirement("`params` is an object or is omitted.")
-    .fix("Send `params` as an object, never as an array; omit it if it is empty.")
+    .hint("Send `params` as an object, never as an array; omit it if it is empty.")
     .scenarios(&[], params_object),
     Rule::client(
         "client.base.id-type",
@@ -41,7 +41,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.request.id-type", "base.request.id-not-null"],
     )
     .requirement("The id of a request is a string or an integer.")
-    .fix("Use a counter or strings as request ids.")
+    .hint("Use a counter or strings as request ids.")
     .scenarios(&[], id_type),
     Rule::client(
         "client.base.id-unique",
@@ -54,7 +54,7 @@ pub(crate) const RULES: &[Rule] = &[
     .requirement(
         "Request ids are unique: within a session, and since 2026-07-28 among requests in flight.",
     )
-    .fix("Give every request a new id.")
+    .hint("Give every request a new id.")
     .scenarios(&[], id_unique),
     Rule::client(
         "client.base.notification-without-id",
@@ -62,7 +62,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.notification.no-id"],
     )
     .requirement("A notification does not have an id.")
-    .fix("Omit `id` from messages with a method that starts with `notifications/`.")
+    .hint("Omit `id` from messages with a method that starts with `notifications/`.")
     .scenarios(&[], notification_without_id),
     Rule::client(
         "client.base.no-batch",
@@ -77,7 +77,7 @@ pub(crate) const RULES: &[Rule] = &[
     .requirement(
         "Messages are not sent in batches; in 2025-03-26, `initialize` is not part of a batch.",
     )
-    .fix("Send each message separately.")
+    .hint("Send each message separately.")
     .scenarios(&[], no_batch),
     Rule::client(
         "client.base.batch-received",
@@ -85,7 +85,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.batch.receive"],
     )
     .requirement("A response in a batch is accepted.")
-    .fix("In 2025-03-26, process each message of an array like a single message.")
+    .hint("In 2025-03-26, process each message of an array like a single message.")
     .scenarios(&[Scenario::Batches], batch_received),
     Rule::client(
         "client.base.same-id",
@@ -93,11 +93,11 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.response.same-id"],
     )
     .requirement("The id of a response equals the id of its request, including the type.")
-    .fix("Return the id unchanged; do not convert numbers to strings.")
+    .hint("Return the id unchanged; do not convert numbers to strings.")
     .scenarios(&[Scenario::ServerRequests], same_id),
     Rule::client("client.base.one-of", Area::Base, &["base.response.one-of"])
         .requirement("A response has either a result or an error.")
-        .fix(
+        .hint(
             "Omit `error` from responses with a result, and `result` from responses with an error.",
         )
         .scenarios(&[Scenario::ServerRequests], one_of),
@@ -107,7 +107,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.error.code-message", "base.error.code-integer"],
     )
     .requirement("An error has an integer `code` and a string `message`.")
-    .fix("Set `code` and `message` in every error.")
+    .hint("Set `code` and `message` in every error.")
     .scenarios(&[Scenario::ServerRequests], error_object),
     Rule::client(
         "client.base.unknown-method",
@@ -115,7 +115,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.error.method-not-found"],
     )
     .requirement("A request with an unknown method returns error -32601.")
-    .fix("Return error -32601 when no handler is registered for the method.")
+    .hint("Return error -32601 when no handler is registered for the method.")
     .scenarios(&[Scenario::ServerRequests], unknown_method),
     Rule::client(
         "client.base.no-reply",
@@ -123,7 +123,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.notification.no-reply"],
     )
     .requirement("A notification, known or unknown, gets no response.")
-    .fix("Ignore notifications without a handler.")
+    .hint("Ignore notifications without a handler.")
     .scenarios(&[Scenario::NotificationsFirst], no_reply),
     Rule::client(
         "client.base.no-responses",
@@ -135,7 +135,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("Since 2026-07-28, a client sends no responses.")
-    .fix("Send input responses as `inputResponses` of the next request.")
+    .hint("Send input responses as `inputResponses` of the next request.")
     .scenarios(&[Scenario::NotificationsFirst], no_responses),
 ];
 

@@ -18,30 +18,30 @@ pub(crate) const RULES: &[Rule] = &[
         "lifecycle.init.request",
     ])
     .requirement("A session starts with `initialize`.")
-    .fix("Send `initialize` before any other request.")
+    .hint("Send `initialize` before any other request.")
     .scenarios(&[], initialize_first),
     Rule::client("client.lifecycle.introduces-itself", Area::Lifecycle, &["lifecycle.init.client-fields"])
     .requirement("`initialize` has `protocolVersion`, `capabilities` and `clientInfo`.")
-    .fix("Send `protocolVersion`, `capabilities` and `clientInfo` with a name and a version.")
+    .hint("Send `protocolVersion`, `capabilities` and `clientInfo` with a name and a version.")
     .scenarios(&[], introduces_itself),
     Rule::client("client.lifecycle.initialized", Area::Lifecycle, &["lifecycle.init.initialized"])
         .requirement("The client sends `notifications/initialized` after the response to `initialize` and before other messages.")
-        .fix("Send `notifications/initialized` as the first message after the response to `initialize`.")
+        .hint("Send `notifications/initialized` as the first message after the response to `initialize`.")
         .scenarios(&[], initialized),
     Rule::client("client.lifecycle.waits", Area::Lifecycle, &["lifecycle.init.client-wait"])
         .requirement("The client sends only `ping` before the response to `initialize`.")
-        .fix("Wait for the response to `initialize` before sending other messages.")
+        .hint("Wait for the response to `initialize` before sending other messages.")
         .scenarios(&[], waits),
     Rule::client("client.lifecycle.initialize-not-cancelled", Area::Lifecycle, &["lifecycle.init.no-cancel"])
         .requirement("`initialize` is not cancelled.")
-        .fix("Close the connection instead of cancelling `initialize` when it takes too long.")
+        .hint("Close the connection instead of cancelling `initialize` when it takes too long.")
         .scenarios(&[], not_cancelled),
     Rule::client("client.lifecycle.leaves-unknown-version", Area::Lifecycle, &[
         "lifecycle.version.client-disconnect",
         "lifecycle.version.client-disconnect-schema",
     ])
     .requirement("The client disconnects if it does not support the revision that the server returns.")
-    .fix("Compare the server's `protocolVersion` with the supported revisions, and disconnect if it is not among them.")
+    .hint("Compare the server's `protocolVersion` with the supported revisions, and disconnect if it is not among them.")
     .scenarios(&[Scenario::UnknownRevision], disconnects),
     Rule::client("client.lifecycle.capabilities", Area::Lifecycle, &[
         "lifecycle.operation.capabilities-should",
@@ -49,23 +49,23 @@ pub(crate) const RULES: &[Rule] = &[
         "base.capabilities.respect",
     ])
     .requirement("The client uses only capabilities that the server declares.")
-    .fix("Check the server's capabilities before using resources, prompts, completion or logging.")
+    .hint("Check the server's capabilities before using resources, prompts, completion or logging.")
     .scenarios(&[Scenario::ToolsOnly], capabilities),
     Rule::client("client.lifecycle.offers-a-revision", Area::Lifecycle, &["lifecycle.version.client-offers"])
         .requirement("`protocolVersion` of `initialize` is a revision of the specification.")
-        .fix("Send the date of a supported revision as `protocolVersion`.")
+        .hint("Send the date of a supported revision as `protocolVersion`.")
         .scenarios(&[], offers_a_revision),
     Rule::client("client.lifecycle.newest-offered", Area::Lifecycle, &["lifecycle.version.client-latest"])
         .requirement("`protocolVersion` of `initialize` is the latest revision that the client supports.")
-        .fix("Send the latest supported revision; the server may return an older one.")
+        .hint("Send the latest supported revision; the server may return an older one.")
         .scenarios(&[], newest_offered),
     Rule::client("client.lifecycle.version-kept", Area::Lifecycle, &["lifecycle.operation.version-must"])
         .requirement("The client sends only requests and notifications that the negotiated revision defines.")
-        .fix("Check the negotiated revision before sending a method that another revision introduced or removed.")
+        .hint("Check the negotiated revision before sending a method that another revision introduced or removed.")
         .scenarios(&[], methods_of_revision),
     Rule::client("client.lifecycle.no-shutdown-message", Area::Lifecycle, &["lifecycle.shutdown.no-message"])
         .requirement("The client ends a connection by closing it, without a shutdown message.")
-        .fix("Close the input of the server or the HTTP connections; do not send `shutdown`, `exit` or `close`.")
+        .hint("Close the input of the server or the HTTP connections; do not send `shutdown`, `exit` or `close`.")
         .scenarios(&[], no_shutdown_message),
 ];
 

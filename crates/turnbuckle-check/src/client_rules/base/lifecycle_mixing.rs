@@ -12,7 +12,7 @@ use crate::{
 pub(crate) const RULES: &[Rule] = &[
     Rule::client("client.eras.stays-modern-on-lines", Area::Eras, &["versioning.stdio.probe-modern-error"])
         .requirement("After error -32022 the client does not fall back to `initialize`.")
-        .fix("On error -32022, select a version from the list or report that none is supported; do not send `initialize`.")
+        .hint("On error -32022, select a version from the list or report that none is supported; do not send `initialize`.")
         .transports(Transports::Ndjson)
         .scenarios(&[Scenario::UnknownRevision], stays_modern),
     Rule::client("client.eras.stays-modern-on-http", Area::Eras, &[
@@ -20,17 +20,17 @@ pub(crate) const RULES: &[Rule] = &[
         "versioning.http.inspect-400",
     ])
     .requirement("After HTTP 400 with error -32022 the client does not fall back to `initialize`.")
-    .fix("Read the body of a 400: on error -32022, select a version from the list or report that none is supported.")
+    .hint("Read the body of a 400: on error -32022, select a version from the list or report that none is supported.")
     .transports(Transports::Http)
     .scenarios(&[Scenario::UnknownRevision], stays_modern),
     Rule::client("client.eras.any-code-on-lines", Area::Eras, &["versioning.stdio.no-single-code"])
         .requirement("The client falls back to `initialize` after any error that does not belong to 2026-07-28, not only after one code.")
-        .fix("Send `initialize` after every error that does not belong to 2026-07-28, whatever its code.")
+        .hint("Send `initialize` after every error that does not belong to 2026-07-28, whatever its code.")
         .transports(Transports::Ndjson)
         .scenarios(&[Scenario::LegacyOnly, Scenario::LegacyOnlyUnusualCode], any_code),
     Rule::client("client.eras.falls-back-on-http", Area::Eras, &["versioning.http.fallback"])
         .requirement("The client falls back to `initialize` after any 4xx response without an error of 2026-07-28.")
-        .fix("Send `initialize` after every 4xx response with a body that is not an error of 2026-07-28.")
+        .hint("Send `initialize` after every 4xx response with a body that is not an error of 2026-07-28.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::LegacyOnly, Scenario::LegacyOnlyUnusualCode], any_code),
 ];

@@ -13,7 +13,7 @@ pub(crate) const RULES: &[Rule] = &[Rule::client(
     &["schema.message-valid"],
 )
 .requirement("The parameters of requests and notifications match the schema of the revision.")
-.fix("Build parameters according to the schema of the revision, with all required members.")
+.hint("Build parameters according to the schema of the revision, with all required members.")
 .scenarios(&[], messages)];
 
 fn messages(runs: &ScenarioRuns) -> Outcome {

@@ -17,15 +17,15 @@ pub(crate) const RULES: &[Rule] = &[
         "meta.request.protocol-version",
     ])
     .requirement("Every request has the protocol version in `_meta`.")
-    .fix("Set `_meta[\"io.modelcontextprotocol/protocolVersion\"]` in the parameters of every request.")
+    .hint("Set `_meta[\"io.modelcontextprotocol/protocolVersion\"]` in the parameters of every request.")
     .scenarios(&[], protocol_version),
     Rule::client("client.meta.client-capabilities", Area::Base, &["meta.request.client-capabilities"])
         .requirement("Every request has the client capabilities in `_meta`.")
-        .fix("Set `_meta[\"io.modelcontextprotocol/clientCapabilities\"]` in every request, to `{}` if there are none.")
+        .hint("Set `_meta[\"io.modelcontextprotocol/clientCapabilities\"]` in every request, to `{}` if there are none.")
         .scenarios(&[], client_capabilities),
     Rule::client("client.meta.client-info", Area::Base, &["meta.request.client-info"])
         .requirement("Every request has the client info in `_meta`.")
-        .fix("Set `_meta[\"io.modelcontextprotocol/clientInfo\"]` to a name and a version in every request.")
+        .hint("Set `_meta[\"io.modelcontextprotocol/clientInfo\"]` to a name and a version in every request.")
         .scenarios(&[], client_info),
     Rule::client("client.meta.keys", Area::Base, &[
         "meta.key.prefix-format",
@@ -33,11 +33,11 @@ pub(crate) const RULES: &[Rule] = &[
         "meta.key.name-format",
     ])
     .requirement("Keys of `_meta` have a valid name and an optional prefix of labels.")
-    .fix("Use keys like `com.example/name`.")
+    .hint("Use keys like `com.example/name`.")
     .scenarios(&[], keys),
     Rule::client("client.meta.reserved", Area::Base, &["meta.key.reserved-prefix"])
         .requirement("Custom `_meta` keys do not use reserved prefixes.")
-        .fix("Use keys like `com.example/name`.")
+        .hint("Use keys like `com.example/name`.")
         .scenarios(&[], reserved),
 ];
 

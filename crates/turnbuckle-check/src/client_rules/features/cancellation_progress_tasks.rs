@@ -18,26 +18,26 @@ pub(crate) const RULES: &[Rule] = &[
         "cancellation.reference.client-issued",
     ])
     .requirement("`notifications/cancelled` references a request that the client sent.")
-    .fix("Set `requestId` to the id of the request, unchanged.")
+    .hint("Set `requestId` to the id of the request, unchanged.")
     .scenarios(&[], own_request),
     Rule::client("client.progress.token-type", Area::Progress, &["progress.token.type"])
         .requirement("A progress token is a string or an integer.")
-        .fix("Use the request id or a counter as the token.")
+        .hint("Use the request id or a counter as the token.")
         .scenarios(&[], token_type),
     Rule::client("client.progress.token-unique", Area::Progress, &["progress.token.unique"])
         .requirement("Progress tokens are unique among requests in flight.")
-        .fix("Use the request id or a counter as the token.")
+        .hint("Use the request id or a counter as the token.")
         .scenarios(&[], token_unique),
     Rule::client("client.tasks.required", Area::Tasks, &["tasks.tool.required-client"])
         .requirement("A tool with `taskSupport` `required` is called as a task.")
-        .fix("Add `task` to the call if the tool's `execution.taskSupport` is `required`.")
+        .hint("Add `task` to the call if the tool's `execution.taskSupport` is `required`.")
         .scenarios(&[], task_required),
     Rule::client("client.tasks.not-allowed", Area::Tasks, &[
         "tasks.tool.forbidden-client",
         "tasks.tool.no-server-capability",
     ])
     .requirement("A tool without task support is not called as a task.")
-    .fix("Add `task` only if the server declares tasks and the tool's `execution.taskSupport` is `optional` or `required`.")
+    .hint("Add `task` only if the server declares tasks and the tool's `execution.taskSupport` is `optional` or `required`.")
     .scenarios(&[Scenario::ToolsOnly], task_not_allowed),
 ];
 

@@ -18,7 +18,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["pagination.client.opaque"],
     )
     .requirement("A cursor is returned unchanged.")
-    .fix("Send `nextCursor` back as `cursor` without changing, trimming or encoding it.")
+    .hint("Send `nextCursor` back as `cursor` without changing, trimming or encoding it.")
     .scenarios(&[Scenario::Pagination], opaque),
     Rule::client(
         "client.pages.followed",
@@ -26,7 +26,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["pagination.client.both", "prompts.client.pagination"],
     )
     .requirement("The client follows `nextCursor`.")
-    .fix("Repeat the request with `cursor` while the result has a `nextCursor`.")
+    .hint("Repeat the request with `cursor` while the result has a `nextCursor`.")
     .scenarios(&[Scenario::Pagination], followed),
     Rule::client(
         "client.pages.end",
@@ -34,7 +34,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["pagination.client.end"],
     )
     .requirement("The client stops when `nextCursor` is missing.")
-    .fix("Stop when the result lacks `nextCursor`.")
+    .hint("Stop when the result lacks `nextCursor`.")
     .scenarios(&[Scenario::Pagination], end),
     Rule::client(
         "client.pages.empty-cursor",
@@ -42,7 +42,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["pagination.client.empty-cursor"],
     )
     .requirement("An empty string is a valid cursor.")
-    .fix("Test whether `nextCursor` is present, not whether it is empty.")
+    .hint("Test whether `nextCursor` is present, not whether it is empty.")
     .scenarios(&[Scenario::Pagination], empty_cursor),
 ];
 

@@ -14,27 +14,27 @@ use crate::{
 pub(crate) const RULES: &[Rule] = &[
     Rule::client("client.rounds.state", Area::Input, &["mrtr.client.echo-state", "mrtr.client.state-opaque"])
         .requirement("`requestState` is returned unchanged.")
-        .fix("Send `requestState` back byte for byte with the retry.")
+        .hint("Send `requestState` back byte for byte with the retry.")
         .scenarios(&[Scenario::ServerRequests], state),
     Rule::client("client.rounds.no-state", Area::Input, &["mrtr.client.no-state"])
         .requirement("`requestState` is omitted if the result lacks it.")
-        .fix("Use `requestState` of the last result only, and omit it if there was none.")
+        .hint("Use `requestState` of the last result only, and omit it if there was none.")
         .scenarios(&[Scenario::ServerRequests], no_state),
     Rule::client("client.rounds.new-id", Area::Input, &["mrtr.client.new-id"])
         .requirement("A retry has a new id.")
-        .fix("Use a new id for every retry.")
+        .hint("Use a new id for every retry.")
         .scenarios(&[Scenario::ServerRequests], new_id),
     Rule::client("client.rounds.same-params", Area::Input, &["mrtr.client.same-params"])
         .requirement("A retry has the parameters of the original request.")
-        .fix("Repeat the original parameters, and add only `inputResponses` and `requestState`.")
+        .hint("Repeat the original parameters, and add only `inputResponses` and `requestState`.")
         .scenarios(&[Scenario::ServerRequests], same_params),
     Rule::client("client.rounds.answers", Area::Input, &["mrtr.client.construct", "mrtr.input-response.shape"])
         .requirement("`inputResponses` has a bare result for every key of `inputRequests`.")
-        .fix("Put the result of each input request into `inputResponses`, under the same key and without an envelope.")
+        .hint("Put the result of each input request into `inputResponses`, under the same key and without an envelope.")
         .scenarios(&[Scenario::ServerRequests], responses),
     Rule::client("client.rounds.scope", Area::Input, &["mrtr.client.scope"])
         .requirement("`inputResponses` and `requestState` are sent with the retried request only.")
-        .fix("Omit `inputResponses` and `requestState` from all other requests.")
+        .hint("Omit `inputResponses` and `requestState` from all other requests.")
         .scenarios(&[Scenario::ServerRequests], scope),
 ];
 

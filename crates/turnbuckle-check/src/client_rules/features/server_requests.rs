@@ -17,51 +17,51 @@ use crate::{
 pub(crate) const RULES: &[Rule] = &[
     Rule::client("client.asked.ping", Area::Base, &["ping.respond"])
         .requirement("`ping` returns an empty result promptly.")
-        .fix("Return `{}` for `ping`, also while other requests are in flight.")
+        .hint("Return `{}` for `ping`, also while other requests are in flight.")
         .scenarios(&[Scenario::ServerRequests], ping),
     Rule::client("client.roots.files", Area::Roots, &["roots.uri.file", "roots.list.shape"])
         .requirement("Roots are `file://` URIs.")
-        .fix("Return `roots` for `roots/list`, each with a `file://` `uri`.")
+        .hint("Return `roots` for `roots/list`, each with a `file://` `uri`.")
         .scenarios(&[Scenario::ServerRequests], roots),
     Rule::client("client.roots.no-list-changed", Area::Roots, &["roots.list-changed.removed"])
         .requirement("Since 2026-07-28, `notifications/roots/list_changed` is not sent.")
-        .fix("Do not send `notifications/roots/list_changed`: servers request the roots when needed.")
+        .hint("Do not send `notifications/roots/list_changed`: servers request the roots when needed.")
         .scenarios(&[], no_list_changed),
     Rule::client("client.sampling.result", Area::Sampling, &["sampling.result.shape"])
         .requirement("A sampling result has `role`, `content` and `model`.")
-        .fix("Return `role`, `content` and `model` for `sampling/createMessage`, or an error.")
+        .hint("Return `role`, `content` and `model` for `sampling/createMessage`, or an error.")
         .scenarios(&[Scenario::ServerRequests], sampled),
     Rule::client("client.sampling.no-tools", Area::Sampling, &["sampling.tools.client-error"])
         .requirement("A client without `sampling.tools` rejects sampling with tools.")
-        .fix("Return an error for `sampling/createMessage` with `tools` unless `sampling.tools` is declared.")
+        .hint("Return an error for `sampling/createMessage` with `tools` unless `sampling.tools` is declared.")
         .scenarios(&[Scenario::ServerRequests], no_tools),
     Rule::client("client.sampling.declared", Area::Sampling, &["sampling.capability"])
         .requirement("A client that supports sampling declares `sampling`.")
-        .fix("Declare `sampling` in `initialize`, or return an error for `sampling/createMessage`.")
+        .hint("Declare `sampling` in `initialize`, or return an error for `sampling/createMessage`.")
         .scenarios(&[Scenario::ServerRequests], sampling_declared),
     Rule::client("client.elicitation.action", Area::Elicitation, &["elicitation.result.actions"])
         .requirement("The action is `accept`, `decline` or `cancel`, and only accepted forms have content.")
-        .fix("Return the action `accept`, `decline` or `cancel` for `elicitation/create`, and `content` only for accepted forms.")
+        .hint("Return the action `accept`, `decline` or `cancel` for `elicitation/create`, and `content` only for accepted forms.")
         .scenarios(&[Scenario::ServerRequests], action),
     Rule::client("client.elicitation.valid", Area::Elicitation, &[
         "elicitation.form.validate-client",
         "elicitation.validate-2025-06-18",
     ])
     .requirement("The content of an accepted form matches the requested schema.")
-    .fix("Validate the content against `requestedSchema` before sending it.")
+    .hint("Validate the content against `requestedSchema` before sending it.")
     .scenarios(&[Scenario::ServerRequests], valid),
     Rule::client("client.elicitation.form-by-default", Area::Elicitation, &["elicitation.request.mode-default"])
         .requirement("`elicitation/create` without `mode` is a form.")
-        .fix("Treat a missing `mode` as `form`.")
+        .hint("Treat a missing `mode` as `form`.")
         .scenarios(&[Scenario::ServerRequests], form_by_default),
     Rule::client("client.elicitation.undeclared-mode", Area::Elicitation, &["elicitation.mode.undeclared-error"])
         .requirement("`elicitation/create` with an undeclared mode returns error -32602.")
-        .fix("Return error -32602 for `elicitation/create` with a mode that is not declared.")
+        .hint("Return error -32602 for `elicitation/create` with a mode that is not declared.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::ServerRequests], undeclared_mode),
     Rule::client("client.elicitation.no-prefetch", Area::Elicitation, &["elicitation.url.no-prefetch"])
         .requirement("The URL of an elicitation is not fetched before the user consents.")
-        .fix("Do not fetch the URL of `elicitation/create` before the user has seen it and consented.")
+        .hint("Do not fetch the URL of `elicitation/create` before the user has seen it and consented.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::ServerRequests], no_prefetch),
 ];

@@ -24,7 +24,7 @@ pub(crate) const RULES: &[Rule] = &[
         "auth.prm.client-order",
     ])
     .requirement("After a 401, the client fetches the metadata URL of the challenge.")
-    .fix("Fetch the URL in `resource_metadata` of `WWW-Authenticate` before any well-known URL.")
+    .hint("Fetch the URL in `resource_metadata` of `WWW-Authenticate` before any well-known URL.")
     .transports(Transports::Http)
     .scenarios(&[Scenario::RequiresToken], resource_metadata),
     Rule::client("client.auth.server-metadata", Area::Authorization, &[
@@ -35,22 +35,22 @@ pub(crate) const RULES: &[Rule] = &[
         "auth.asm.order-path",
     ])
     .requirement("The client tries the well-known URLs of the authorization server in order.")
-    .fix("For an issuer with a path, try `/.well-known/oauth-authorization-server` and `/.well-known/openid-configuration` followed by the path, then the path followed by `/.well-known/openid-configuration`.")
+    .hint("For an issuer with a path, try `/.well-known/oauth-authorization-server` and `/.well-known/openid-configuration` followed by the path, then the path followed by `/.well-known/openid-configuration`.")
     .transports(Transports::Http)
     .scenarios(&[Scenario::RequiresToken], server_metadata),
     Rule::client("client.auth.application-type", Area::Authorization, &["auth.dcr.application-type"])
         .requirement("A registration has `application_type`.")
-        .fix("Send `application_type` `native` or `web` when registering.")
+        .hint("Send `application_type` `native` or `web` when registering.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::RequiresToken], application_type),
     Rule::client("client.auth.registers", Area::Authorization, &["auth.dcr.2025-06-18"])
         .requirement("A client that is unknown to the authorization server registers.")
-        .fix("Send the client metadata to the `registration_endpoint`, and use the returned `client_id`.")
+        .hint("Send the client metadata to the `registration_endpoint`, and use the returned `client_id`.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::RequiresToken], registers),
     Rule::client("client.auth.pkce", Area::Authorization, &["auth.pkce.required", "auth.pkce.s256"])
         .requirement("The authorization uses PKCE with S256.")
-        .fix("Send `code_challenge` and `code_challenge_method=S256` with the authorization request, and `code_verifier` with the token request.")
+        .hint("Send `code_challenge` and `code_challenge_method=S256` with the authorization request, and `code_verifier` with the token request.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::RequiresToken], pkce),
     Rule::client("client.auth.resource", Area::Authorization, &[
@@ -60,17 +60,17 @@ pub(crate) const RULES: &[Rule] = &[
         "auth.resource.always",
     ])
     .requirement("The authorization and token requests have `resource`.")
-    .fix("Send `resource` with the URL of the MCP server in both requests.")
+    .hint("Send `resource` with the URL of the MCP server in both requests.")
     .transports(Transports::Http)
     .scenarios(&[Scenario::RequiresToken], resource),
     Rule::client("client.auth.state", Area::Authorization, &["auth.redirect.state"])
         .requirement("The authorization request has `state`.")
-        .fix("Send a random `state` with the authorization request, and compare it with the returned one.")
+        .hint("Send a random `state` with the authorization request, and compare it with the returned one.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::RequiresToken], state),
     Rule::client("client.auth.redirect", Area::Authorization, &["auth.redirect.localhost-or-https"])
         .requirement("The redirect URI is on localhost or uses https.")
-        .fix("Use a redirect URI on localhost or with https.")
+        .hint("Use a redirect URI on localhost or with https.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::RequiresToken], redirect),
     Rule::client("client.auth.token-always", Area::Authorization, &[
@@ -78,12 +78,12 @@ pub(crate) const RULES: &[Rule] = &[
         "auth.token.every-request",
     ])
     .requirement("Every request has the token in the `Authorization` header.")
-    .fix("Send `Authorization: Bearer` with every POST, GET and DELETE after obtaining a token.")
+    .hint("Send `Authorization: Bearer` with every POST, GET and DELETE after obtaining a token.")
     .transports(Transports::Http)
     .scenarios(&[Scenario::RequiresToken], token_always),
     Rule::client("client.auth.token-not-in-query", Area::Authorization, &["auth.token.not-in-query"])
         .requirement("Tokens are not sent in URLs.")
-        .fix("Send tokens in the `Authorization` header only.")
+        .hint("Send tokens in the `Authorization` header only.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::RequiresToken], token_not_in_query),
 ];

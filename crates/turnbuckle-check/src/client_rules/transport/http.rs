@@ -16,42 +16,42 @@ const NONE: &str = "the client sent no POST";
 pub(crate) const RULES: &[Rule] = &[
     Rule::client("client.http.accept-both", Area::Http, &["http.post.accept-both"])
         .requirement("Every POST accepts JSON and event streams.")
-        .fix("Send `Accept: application/json, text/event-stream` with every POST.")
+        .hint("Send `Accept: application/json, text/event-stream` with every POST.")
         .transports(Transports::Http)
         .scenarios(&[], accept_both),
     Rule::client("client.http.content-type", Area::Http, &["http.post.content-type"])
         .requirement("Every POST has the content type `application/json`.")
-        .fix("Send `Content-Type: application/json` with every POST.")
+        .hint("Send `Content-Type: application/json` with every POST.")
         .transports(Transports::Http)
         .scenarios(&[], content_type),
     Rule::client("client.http.get-accept", Area::Http, &["http.get.accept"])
         .requirement("A GET accepts event streams.")
-        .fix("Send `Accept: text/event-stream` with GET.")
+        .hint("Send `Accept: text/event-stream` with GET.")
         .transports(Transports::Http)
         .scenarios(&[], get_accept),
     Rule::client("client.http.version-header", Area::Http, &["http.version-header.client"])
         .requirement("Every request after the handshake has `MCP-Protocol-Version`.")
-        .fix("Send `MCP-Protocol-Version` with every POST, GET and DELETE after the response to `initialize`.")
+        .hint("Send `MCP-Protocol-Version` with every POST, GET and DELETE after the response to `initialize`.")
         .transports(Transports::Http)
         .scenarios(&[], version_header),
     Rule::client("client.http.version-header-negotiated", Area::Http, &["http.version-header.negotiated"])
         .requirement("`MCP-Protocol-Version` is the negotiated revision.")
-        .fix("Set `MCP-Protocol-Version` to the `protocolVersion` of the server's response.")
+        .hint("Set `MCP-Protocol-Version` to the `protocolVersion` of the server's response.")
         .transports(Transports::Http)
         .scenarios(&[], version_negotiated),
     Rule::client("client.http.version-header-always", Area::Http, &["http.version-header.every-post"])
         .requirement("Every POST has `MCP-Protocol-Version`.")
-        .fix("Send `MCP-Protocol-Version` with every POST.")
+        .hint("Send `MCP-Protocol-Version` with every POST.")
         .transports(Transports::Http)
         .scenarios(&[], version_always),
     Rule::client("client.http.version-header-matches", Area::Http, &["http.version-header.match-body"])
         .requirement("`MCP-Protocol-Version` equals the version in `_meta`.")
-        .fix("Set `MCP-Protocol-Version` to the version in `_meta` of the same request.")
+        .hint("Set `MCP-Protocol-Version` to the version in `_meta` of the same request.")
         .transports(Transports::Http)
         .scenarios(&[], version_matches),
     Rule::client("client.http.post", Area::Http, &["http.post.every-message", "http.post.method"])
         .requirement("Every message is sent in a separate POST.")
-        .fix("Send each message as the body of a new POST to the endpoint.")
+        .hint("Send each message as the body of a new POST to the endpoint.")
         .transports(Transports::Http)
         .scenarios(&[], post),
 ];

@@ -14,17 +14,17 @@ use crate::{
 pub(crate) const RULES: &[Rule] = &[
     Rule::client("client.http.method-header", Area::Http, &["http.header.mcp-method"])
         .requirement("`Mcp-Method` equals the method.")
-        .fix("Send `Mcp-Method` with every POST, equal to `method` of the body.")
+        .hint("Send `Mcp-Method` with every POST, equal to `method` of the body.")
         .transports(Transports::Http)
         .scenarios(&[], method),
     Rule::client("client.http.name-header", Area::Http, &["http.header.mcp-name", "http.header.extract-from-body"])
         .requirement("`Mcp-Name` equals the name or URI of the tool, prompt or resource.")
-        .fix("Send `Mcp-Name` with `tools/call`, `prompts/get` and `resources/read`, equal to the name or URI in the body.")
+        .hint("Send `Mcp-Name` with `tools/call`, `prompts/get` and `resources/read`, equal to the name or URI in the body.")
         .transports(Transports::Http)
         .scenarios(&[], name),
     Rule::client("client.http.name-header-encoded", Area::Http, &["http.header.mcp-name-encode", "http.value.markers"])
         .requirement("`Mcp-Name` with characters that headers do not allow is encoded as `=?base64?…?=`.")
-        .fix("Encode names with characters other than visible ASCII in Base64, between `=?base64?` and `?=`.")
+        .hint("Encode names with characters other than visible ASCII in Base64, between `=?base64?` and `?=`.")
         .transports(Transports::Http)
         .scenarios(&[], name_encoded),
     Rule::client("client.http.param-headers", Area::Http, &[
@@ -34,22 +34,22 @@ pub(crate) const RULES: &[Rule] = &[
         "http.value.types",
     ])
     .requirement("Arguments marked with `x-mcp-header` are sent as `Mcp-Param-*` headers.")
-    .fix("Send `Mcp-Param-{name}` for every marked argument with a value: strings unchanged, integers in decimal, booleans as `true` or `false`.")
+    .hint("Send `Mcp-Param-{name}` for every marked argument with a value: strings unchanged, integers in decimal, booleans as `true` or `false`.")
     .transports(Transports::Http)
     .scenarios(&[], params),
     Rule::client("client.http.param-headers-encoded", Area::Http, &["http.value.encode", "http.value.base64"])
         .requirement("`Mcp-Param-*` values that headers do not allow are encoded as `=?base64?…?=`.")
-        .fix("Encode values with characters other than visible ASCII, or with leading or trailing spaces, in Base64.")
+        .hint("Encode values with characters other than visible ASCII, or with leading or trailing spaces, in Base64.")
         .transports(Transports::Http)
         .scenarios(&[], params_encoded),
     Rule::client("client.http.param-headers-absent", Area::Http, &["http.param.null-omit", "http.param.absent-omit"])
         .requirement("Null and missing arguments are not sent as headers.")
-        .fix("Send `Mcp-Param-{name}` only for arguments with a value.")
+        .hint("Send `Mcp-Param-{name}` only for arguments with a value.")
         .transports(Transports::Http)
         .scenarios(&[], params_absent),
     Rule::client("client.http.bad-marks-rejected", Area::Http, &["http.param.reject-tool"])
         .requirement("A tool with invalid `x-mcp-header` annotations is not called.")
-        .fix("Reject tools with `x-mcp-header` values that are duplicates, invalid header names, or on types without a text form.")
+        .hint("Reject tools with `x-mcp-header` values that are duplicates, invalid header names, or on types without a text form.")
         .transports(Transports::Http)
         .scenarios(&[], bad_marks),
 ];

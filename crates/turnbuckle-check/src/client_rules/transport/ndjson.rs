@@ -20,7 +20,7 @@ pub(crate) const RULES: &[Rule] = &[Rule::client(
     ],
 )
 .requirement("Every line is a JSON message in UTF-8.")
-.fix("Write each message as one line of JSON in UTF-8, and nothing else.")
+.hint("Write each message as one line of JSON in UTF-8, and nothing else.")
 .transports(Transports::Ndjson)
 .scenarios(&[], only_messages)];
 

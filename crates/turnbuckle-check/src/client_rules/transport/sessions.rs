@@ -12,17 +12,17 @@ use crate::{
 pub(crate) const RULES: &[Rule] = &[
     Rule::client("client.sessions.id-sent", Area::Sessions, &["http.session.client-sends"])
         .requirement("Every request of a session has `Mcp-Session-Id`.")
-        .fix("Send the `Mcp-Session-Id` of the response to `initialize` with every later POST, GET and DELETE.")
+        .hint("Send the `Mcp-Session-Id` of the response to `initialize` with every later POST, GET and DELETE.")
         .transports(Transports::Http)
         .scenarios(&[], id_sent),
     Rule::client("client.sessions.restarted", Area::Sessions, &["http.session.client-restart"])
         .requirement("After a 404, the client starts a new session.")
-        .fix("Send `initialize` without a session id when a request with a session id gets 404.")
+        .hint("Send `initialize` without a session id when a request with a session id gets 404.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::LostSession], restarted),
     Rule::client("client.sessions.deleted", Area::Sessions, &["http.session.delete"])
         .requirement("The client deletes its session.")
-        .fix("Send DELETE with the `Mcp-Session-Id` before disconnecting.")
+        .hint("Send DELETE with the `Mcp-Session-Id` before disconnecting.")
         .transports(Transports::Http)
         .scenarios(&[], deleted),
 ];

@@ -18,37 +18,37 @@ use crate::{
 pub(crate) const RULES: &[Rule] = &[
     Rule::client("client.streams.read", Area::Streams, &["http.post.client-both", "http.sse.comment-ignore"])
         .requirement("Responses in event streams are accepted.")
-        .fix("Support `text/event-stream` and `application/json` responses; ignore comments and find the response among the events.")
+        .hint("Support `text/event-stream` and `application/json` responses; ignore comments and find the response among the events.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::NotificationsFirst], read),
     Rule::client("client.streams.resumed", Area::Streams, &["http.resume.client-get", "http.resume.any-origin", "http.sse.polling-reconnect"])
         .requirement("An interrupted stream is resumed.")
-        .fix("When a stream with event ids ends before the response, send GET with `Last-Event-ID`.")
+        .hint("When a stream with event ids ends before the response, send GET with `Last-Event-ID`.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::InterruptedStream], resumed),
     Rule::client("client.streams.retry", Area::Streams, &["http.sse.retry-respect"])
         .requirement("The client respects `retry` before it reconnects.")
-        .fix("Wait for the last `retry` value in milliseconds before sending GET.")
+        .hint("Wait for the last `retry` value in milliseconds before sending GET.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::InterruptedStream], retry),
     Rule::client("client.streams.not-resumed", Area::Streams, &["http.sse.no-resume"])
         .requirement("Since 2026-07-28, an interrupted stream is not resumed.")
-        .fix("Do not send `Last-Event-ID`; treat the request as failed.")
+        .hint("Do not send `Last-Event-ID`; treat the request as failed.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::InterruptedStream], not_resumed),
     Rule::client("client.streams.fresh-id", Area::Streams, &["http.sse.reissue"])
         .requirement("A request with an interrupted stream is repeated with a new id, if at all.")
-        .fix("Use a new id for a repeated request.")
+        .hint("Use a new id for a repeated request.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::InterruptedStream], reissued_id),
     Rule::client("client.streams.http-sse-fallback", Area::Streams, &["httpsse.compat.client-legacy", "httpsse.compat.client-modern"])
         .requirement("The client falls back to HTTP+SSE.")
-        .fix("When POST gets 400, 404 or 405 without an error of 2026-07-28, send GET and wait for the `endpoint` event.")
+        .hint("When POST gets 400, 404 or 405 without an error of 2026-07-28, send GET and wait for the `endpoint` event.")
         .transports(Transports::Http)
         .scenarios(&[Scenario::HttpSseOnly], falls_back),
     Rule::client("client.streams.endpoint", Area::Streams, &["httpsse.client-post"])
         .requirement("Messages are sent to the URI of the `endpoint` event.")
-        .fix("Resolve the URI of the `endpoint` event against the URL of the stream, and keep its query.")
+        .hint("Resolve the URI of the `endpoint` event against the URL of the stream, and keep its query.")
         .transports(Transports::HttpSse)
         .scenarios(&[], endpoint),
 ];

@@ -20,15 +20,15 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.error.method-not-found"],
     )
     .requirement("The server returns error -32601 for an unknown method.")
-    .fix("Return error -32601 when no handler is registered for the method.")
+    .hint("Return error -32601 when no handler is registered for the method.")
     .active(|ctx| Box::pin(unknown_method(ctx))),
     Rule::server("base.parse-error", Area::Base, &["base.error.parse"])
         .requirement("The error for input that is not JSON has the code -32700.")
-        .fix("Use the code -32700 for input that cannot be parsed.")
+        .hint("Use the code -32700 for input that cannot be parsed.")
         .active(|ctx| Box::pin(parse_error(ctx))),
     Rule::server("base.parse-error-answered", Area::Base, &[])
         .requirement("The server returns an error for input that is not JSON.")
-        .fix("Return error -32700 for input that cannot be parsed, instead of dropping it.")
+        .hint("Return error -32700 for input that cannot be parsed, instead of dropping it.")
         .active(|ctx| Box::pin(parse_error_answered(ctx))),
     Rule::server(
         "base.invalid-request",
@@ -36,11 +36,11 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.error.invalid-request"],
     )
     .requirement("The error for JSON that is not a valid request has the code -32600.")
-    .fix("Use the code -32600 for a message with an id but without a string `method`.")
+    .hint("Use the code -32600 for a message with an id but without a string `method`.")
     .active(|ctx| Box::pin(invalid_request(ctx))),
     Rule::server("base.invalid-request-answered", Area::Base, &[])
         .requirement("The server returns an error for a message that has an id and is not a valid request.")
-        .fix("Return error -32600 instead of dropping the message: its sender waits for a response.")
+        .hint("Return error -32600 instead of dropping the message: its sender waits for a response.")
         .active(|ctx| Box::pin(invalid_request_answered(ctx))),
     Rule::server(
         "base.invalid-params",
@@ -48,7 +48,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.error.invalid-params"],
     )
     .requirement("The server returns error -32602 for a request without a required parameter.")
-    .fix("Validate the parameters of each method, and return error -32602 if they are invalid.")
+    .hint("Validate the parameters of each method, and return error -32602 if they are invalid.")
     .active(|ctx| Box::pin(invalid_params(ctx))),
     Rule::server(
         "base.reserved-codes",
@@ -56,7 +56,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.error.reserved-range-undefined"],
     )
     .requirement("The server uses codes from -32020 to -32099 only if the specification defines them.")
-    .fix("Use custom error codes outside of -32768 to -32000.")
+    .hint("Use custom error codes outside of -32768 to -32000.")
     .passive(reserved_codes),
     Rule::server(
         "base.retired-codes",
@@ -64,7 +64,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.error.retired-codes"],
     )
     .requirement("The server does not use the codes -32002 and -32042, which this revision retired.")
-    .fix("Use -32602 for an unknown resource, and `input_required` for a URL elicitation.")
+    .hint("Use -32602 for an unknown resource, and `input_required` for a URL elicitation.")
     .passive(retired_codes),
     Rule::server(
         "base.legacy-codes",
@@ -72,11 +72,11 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.error.legacy-range-avoid"],
     )
     .requirement("The server does not use codes from -32000 to -32019.")
-    .fix("Use custom error codes outside of -32768 to -32000.")
+    .hint("Use custom error codes outside of -32768 to -32000.")
     .passive(legacy_codes),
     Rule::server("base.own-codes", Area::Base, &["base.error.app-range"])
         .requirement("Custom error codes are outside of the range that JSON-RPC reserves.")
-        .fix("Use custom error codes outside of -32768 to -32000.")
+        .hint("Use custom error codes outside of -32768 to -32000.")
         .passive(own_codes),
     Rule::server(
         "base.code-meanings",
@@ -84,11 +84,11 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.error.reserved-range-meaning"],
     )
     .requirement("The server uses -32020 for HTTP headers only, and -32022 for unsupported versions only.")
-    .fix("Use -32020 only for HTTP headers, and -32022 only if the version of the request is not supported.")
+    .hint("Use -32020 only for HTTP headers, and -32022 only if the version of the request is not supported.")
     .passive(code_meanings),
     Rule::server("base.short-errors", Area::Base, &["base.error.message-short"])
         .requirement("The message of an error is one short sentence.")
-        .fix("Describe the error in one sentence, and put details into `data`.")
+        .hint("Describe the error in one sentence, and put details into `data`.")
         .passive(short_errors),
 ];
 

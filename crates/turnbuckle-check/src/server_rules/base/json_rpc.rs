@@ -17,7 +17,7 @@ use crate::{
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("base.same-id", Area::Base, &["base.response.same-id"])
         .requirement("A response has the id of its request, with the same value and type.")
-        .fix("Return the id unchanged, as a string or a number.")
+        .hint("Return the id unchanged, as a string or a number.")
         .active(|ctx| Box::pin(same_id(ctx))),
     Rule::server(
         "base.error-same-id",
@@ -25,15 +25,15 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.response.same-id", "base.error.id-echo"],
     )
     .requirement("An error response has the id of its request.")
-    .fix("Set the id of the request in the error; omit it only if it could not be read.")
+    .hint("Set the id of the request in the error; omit it only if it could not be read.")
     .active(|ctx| Box::pin(error_same_id(ctx))),
     Rule::server("base.many-at-once", Area::Base, &["base.response.same-id"])
         .requirement("The server responds to concurrent requests, each with its id.")
-        .fix("Respond to every request, also when another request arrives before the first response.")
+        .hint("Respond to every request, also when another request arrives before the first response.")
         .active(|ctx| Box::pin(concurrent_requests(ctx))),
     Rule::server("base.answered-once", Area::Base, &["base.jsonrpc.conform"])
         .requirement("The server sends one response per request.")
-        .fix("Send one response for a request, and no further message with its id.")
+        .hint("Send one response for a request, and no further message with its id.")
         .passive(one_response),
     Rule::server(
         "base.notifications-unanswered",
@@ -41,21 +41,21 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.notification.no-reply"],
     )
     .requirement("The server does not respond to notifications, known or unknown.")
-    .fix("Send no response to a message without an id, even if the message is invalid.")
+    .hint("Send no response to a message without an id, even if the message is invalid.")
     .transports(Transports::Ndjson)
     .active(|ctx| Box::pin(notifications_without_response(ctx))),
     Rule::server("base.ping", Area::Base, &["ping.respond"])
         .requirement("The server returns an empty result for `ping`.")
-        .fix("Return `{}` for `ping` immediately.")
+        .hint("Return `{}` for `ping` immediately.")
         .active(|ctx| Box::pin(ping(ctx))),
     Rule::server("base.ping-is-gone", Area::Base, &["ping.removed"])
         .requirement("The server returns error -32601 for `ping`, which this revision removed.")
-        .fix("Return error -32601 for `ping`.")
+        .hint("Return error -32601 for `ping`.")
         .warn_only()
         .active(|ctx| Box::pin(ping_removed(ctx))),
     Rule::server("base.batch", Area::Base, &["base.batch.receive"])
         .requirement("The server responds to the requests of a batch.")
-        .fix("Accept an array of messages, and respond to each request in it.")
+        .hint("Accept an array of messages, and respond to each request in it.")
         .active(|ctx| Box::pin(batch(ctx))),
     Rule::server(
         "base.new-ids",
@@ -63,7 +63,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.request.id-unique-session"],
     )
     .requirement("The server does not reuse the ids of its requests within a session.")
-    .fix("Use a counter for request ids, and never reuse an id.")
+    .hint("Use a counter for request ids, and never reuse an id.")
     .passive(new_ids),
     Rule::server(
         "base.notifications-without-id",
@@ -71,7 +71,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.notification.no-id"],
     )
     .requirement("The server's notifications do not have an id.")
-    .fix("Omit `id` from notifications; a null `id` is still an id.")
+    .hint("Omit `id` from notifications; a null `id` is still an id.")
     .passive(notifications_without_id),
 ];
 

@@ -21,7 +21,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["lifecycle.version.server-other"],
     )
     .requirement("The server returns a version that it supports for an `initialize` with an unknown version.")
-    .fix("Return a supported version for `initialize`, not an error and not the unknown version.")
+    .hint("Return a supported version for `initialize`, not an error and not the unknown version.")
     .active(|ctx| Box::pin(unknown_version(ctx))),
     Rule::server(
         "lifecycle.offer-kept",
@@ -29,7 +29,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["lifecycle.version.server-same"],
     )
     .requirement("The server confirms the version that it proposed when the client requests it.")
-    .fix("Return the version of the `initialize` request whenever it is supported.")
+    .hint("Return the version of the `initialize` request whenever it is supported.")
     .active(|ctx| Box::pin(proposal_confirmed(ctx))),
     Rule::server(
         "lifecycle.newest-offered",
@@ -37,7 +37,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["lifecycle.version.server-latest"],
     )
     .requirement("The server proposes the latest version that it supports.")
-    .fix("Return the latest supported version when the client's version is unknown.")
+    .hint("Return the latest supported version when the client's version is unknown.")
     .active(|ctx| Box::pin(latest_proposed(ctx))),
     Rule::server(
         "lifecycle.waits-for-initialized",
@@ -45,22 +45,22 @@ pub(crate) const RULES: &[Rule] = &[
         &["lifecycle.init.server-wait"],
     )
     .requirement("The server sends no requests other than `ping` before `notifications/initialized`.")
-    .fix("Wait for `notifications/initialized` before sending requests.")
+    .hint("Wait for `notifications/initialized` before sending requests.")
     .transports(Transports::Ndjson)
     .active(|ctx| Box::pin(waits_for_initialized(ctx))),
     Rule::server("lifecycle.ping-before-initialize", Area::Lifecycle, &[])
         .requirement("The server responds to `ping` before the handshake.")
-        .fix("Respond to `ping` in every state of the session.")
+        .hint("Respond to `ping` in every state of the session.")
         .transports(Transports::Ndjson)
         .active(|ctx| Box::pin(ping_before_initialize(ctx))),
     Rule::server("lifecycle.initialize-first", Area::Lifecycle, &[])
         .requirement("The server rejects other requests before the handshake.")
-        .fix("Return an error for every request other than `ping` before `initialize`.")
+        .hint("Return an error for every request other than `ping` before `initialize`.")
         .transports(Transports::Ndjson)
         .active(|ctx| Box::pin(initialize_first(ctx))),
     Rule::server("lifecycle.second-initialize", Area::Lifecycle, &[])
         .requirement("The server responds to a second `initialize`, and the session continues.")
-        .fix("Return an error or start a new session, and keep the connection open.")
+        .hint("Return an error or start a new session, and keep the connection open.")
         .transports(Transports::Ndjson)
         .active(|ctx| Box::pin(second_initialize(ctx))),
     Rule::server(
@@ -69,7 +69,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["lifecycle.operation.version-must"],
     )
     .requirement("The server sends only requests and notifications that the negotiated revision defines.")
-    .fix("Check the negotiated revision before sending a method that another revision introduced or removed.")
+    .hint("Check the negotiated revision before sending a method that another revision introduced or removed.")
     .passive(methods_of_revision),
 ];
 

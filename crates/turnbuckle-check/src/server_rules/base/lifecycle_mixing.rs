@@ -22,7 +22,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["versioning.dual.server-select-modern"],
     )
     .requirement("The server responds to a request with the version in `_meta` while another client has a session.")
-    .fix("Read the `_meta` of a request before looking up a session.")
+    .hint("Read the `_meta` of a request before looking up a session.")
     .warn_only()
     .transports(Transports::Http)
     .active(|ctx| Box::pin(modern_with_session(ctx))),
@@ -32,7 +32,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["versioning.dual.server-select-legacy"],
     )
     .requirement("The server accepts `initialize` after `server/discover`.")
-    .fix("Accept `initialize` after `server/discover`, and serve the following requests as the older revision defines.")
+    .hint("Accept `initialize` after `server/discover`, and serve the following requests as the older revision defines.")
     .warn_only()
     .active(|ctx| Box::pin(handshake_after_modern(ctx))),
     Rule::server(
@@ -41,11 +41,11 @@ pub(crate) const RULES: &[Rule] = &[
         &["versioning.modern-only.initialize-error"],
     )
     .requirement("A server without the handshake returns an error for `initialize` that names the supported versions.")
-    .fix("Name the supported versions in the message of the error.")
+    .hint("Name the supported versions in the message of the error.")
     .active(|ctx| Box::pin(initialize_names_versions(ctx))),
     Rule::server("eras.probe", Area::Eras, &[])
         .requirement("The server responds to `server/discover` before the handshake, and the handshake works afterwards.")
-        .fix("Return an error for unknown methods, also before `initialize`, and keep the connection open.")
+        .hint("Return an error for unknown methods, also before `initialize`, and keep the connection open.")
         .active(|ctx| Box::pin(probe(ctx))),
 ];
 

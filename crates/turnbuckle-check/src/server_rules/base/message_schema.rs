@@ -36,7 +36,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("Every message is a JSON-RPC 2.0 request, notification, result or error.")
-    .fix("Build messages as basic/index#messages defines: `jsonrpc` is \"2.0\", ids are strings or integers, and a response has either `result` or `error`.")
+    .hint("Build messages as basic/index#messages defines: `jsonrpc` is \"2.0\", ids are strings or integers, and a response has either `result` or `error`.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Envelope)),
     rule(
         "shapes.errors",
@@ -46,19 +46,19 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("Every error has an integer `code` and a string `message`.")
-    .fix("Send errors as basic/index#error-responses defines: `code` is an integer, `message` a string.")
+    .hint("Send errors as basic/index#error-responses defines: `code` is an integer, `message` a string.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Errors)),
     rule("shapes.initialize", &["lifecycle.init.server-response"])
         .requirement("The result of `initialize` has the protocol version, the capabilities and the server info.")
-        .fix("Build the result of `initialize` as basic/lifecycle#initialization shows.")
+        .hint("Build the result of `initialize` as basic/lifecycle#initialization shows.")
         .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Initialize)),
     rule("shapes.discover", &["versioning.discover.result"])
         .requirement("The result of `server/discover` has the supported versions and the capabilities.")
-        .fix("Build the result of `server/discover` as server/discover shows.")
+        .hint("Build the result of `server/discover` as server/discover shows.")
         .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Discover)),
     rule("shapes.server-info", &["lifecycle.info.shape"])
         .requirement("The server info has a string `name` and a string `version`.")
-        .fix("Build the server info as schema#implementation defines: `name` and `version` are strings, all other members are optional.")
+        .hint("Build the server info as schema#implementation defines: `name` and `version` are strings, all other members are optional.")
         .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::ServerInfo)),
     rule(
         "shapes.result-type",
@@ -68,7 +68,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("Every result has a valid `resultType`.")
-    .fix("Set `resultType` in every result, as basic/index#resulttype defines: \"complete\" unless the server requests input.")
+    .hint("Set `resultType` in every result, as basic/index#resulttype defines: \"complete\" unless the server requests input.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::ResultType)),
     rule(
         "shapes.caching",
@@ -80,11 +80,11 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("Cacheable results have `ttlMs` and `cacheScope`.")
-    .fix("Set `ttlMs` (an integer of 0 or more) and `cacheScope` (\"public\" or \"private\") in the result, as server/utilities/caching#cacheable-results defines.")
+    .hint("Set `ttlMs` (an integer of 0 or more) and `cacheScope` (\"public\" or \"private\") in the result, as server/utilities/caching#cacheable-results defines.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Caching)),
     rule("shapes.meta", &["schema.message-valid"])
         .requirement("`_meta` of a result is an object.")
-        .fix("Make `_meta` an object as basic/index#meta defines, or omit it.")
+        .hint("Make `_meta` an object as basic/index#meta defines, or omit it.")
         .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Meta)),
     rule(
         "shapes.tool-list",
@@ -96,14 +96,14 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("The list of tools and every tool match the schema of the revision.")
-    .fix("Describe tools as server/tools#tool defines: with a `name` and an `inputSchema` of `type` \"object\".")
+    .hint("Describe tools as server/tools#tool defines: with a `name` and an `inputSchema` of `type` \"object\".")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::ToolList)),
     rule(
         "shapes.tool-result",
         &["tools.result.content-array", "tools.output.structured-object"],
     )
     .requirement("The result of a tool matches the schema of the revision.")
-    .fix("Return tool results as server/tools#tool-result defines: `content` is an array, even if it is empty.")
+    .hint("Return tool results as server/tools#tool-result defines: `content` is an array, even if it is empty.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::ToolResult)),
     rule(
         "shapes.content",
@@ -116,7 +116,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("Every content block has a type of the revision and all members of that type.")
-    .fix("Build content as schema#contentblock defines, with the types of the negotiated revision.")
+    .hint("Build content as schema#contentblock defines, with the types of the negotiated revision.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Content)),
     rule(
         "shapes.resources",
@@ -127,29 +127,29 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("Resources, templates and contents match the schema of the revision.")
-    .fix("Describe resources as server/resources#resource defines, and return `contents` with a `uri` and either `text` or `blob`.")
+    .hint("Describe resources as server/resources#resource defines, and return `contents` with a `uri` and either `text` or `blob`.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Resources)),
     rule("shapes.prompts", &["prompts.get.shape"])
         .requirement("The list of prompts and every prompt match the schema of the revision.")
-        .fix("Describe prompts as server/prompts#data-types defines; each message has a `role` and one content block.")
+        .hint("Describe prompts as server/prompts#data-types defines; each message has a `role` and one content block.")
         .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Prompts)),
     rule("shapes.completion", &["completion.result.shape"])
         .requirement("The result of `completion/complete` has an array of strings.")
-        .fix("Return `completion.values` as server/utilities/completion#completion-results defines.")
+        .hint("Return `completion.values` as server/utilities/completion#completion-results defines.")
         .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Completion)),
     rule(
         "shapes.empty-results",
         &["resources.subscribe.legacy-methods"],
     )
     .requirement("A method without a result value returns an empty object.")
-    .fix("Return {} for `ping`, `logging/setLevel` and `resources/subscribe`.")
+    .hint("Return {} for `ping`, `logging/setLevel` and `resources/subscribe`.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::EmptyResults)),
     rule(
         "shapes.notifications",
         &["progress.shape", "logging.message.shape", "logging.levels"],
     )
     .requirement("The parameters of every notification match the schema of the revision.")
-    .fix("Send notifications with the parameters that the schema page of the revision lists.")
+    .hint("Send notifications with the parameters that the schema page of the revision lists.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Notifications)),
     rule(
         "shapes.requests",
@@ -164,7 +164,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("Client requests match the schema of the revision.")
-    .fix("Build client requests as client/sampling, client/elicitation and client/roots show, with all required parameters.")
+    .hint("Build client requests as client/sampling, client/elicitation and client/roots show, with all required parameters.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Requests)),
     rule(
         "shapes.tasks",
@@ -180,7 +180,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("Every task has an id, a status, timestamps and a time to live.")
-    .fix("Describe tasks as the page on tasks defines; `ttl` (2026-07-28: `ttlMs`) is required, even if it is null.")
+    .hint("Describe tasks as the page on tasks defines; `ttl` (2026-07-28: `ttlMs`) is required, even if it is null.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Tasks)),
 ];
 

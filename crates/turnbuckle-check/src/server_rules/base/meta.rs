@@ -15,7 +15,7 @@ use crate::{
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("base.foreign-meta", Area::Base, &[])
         .requirement("The server ignores unknown `_meta` keys of a request.")
-        .fix("Ignore unknown keys of `_meta`.")
+        .hint("Ignore unknown keys of `_meta`.")
         .active(|ctx| Box::pin(unknown_meta(ctx))),
     Rule::server(
         "base.meta-keys",
@@ -27,7 +27,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("Keys of `_meta` have a valid name and an optional prefix of labels with a slash.")
-    .fix("Use keys like `com.example/key`: letters, digits, and `-`, `_`, `.` between them.")
+    .hint("Use keys like `com.example/key`: letters, digits, and `-`, `_`, `.` between them.")
     .passive(well_formed_keys),
     Rule::server(
         "base.meta-prefix",
@@ -35,15 +35,15 @@ pub(crate) const RULES: &[Rule] = &[
         &["meta.key.reserved-prefix"],
     )
     .requirement("Custom `_meta` keys do not use reserved prefixes.")
-    .fix("Use a prefix of your own, such as a reversed domain name.")
+    .hint("Use a prefix of your own, such as a reversed domain name.")
     .passive(own_prefixes),
     Rule::server("base.trace-context", Area::Base, &["meta.trace.format"])
         .requirement("`traceparent` in `_meta` has the format of W3C Trace Context.")
-        .fix("Write `traceparent` as `00-`, 32 digits, 16 digits and 2 digits, joined by `-`.")
+        .hint("Write `traceparent` as `00-`, 32 digits, 16 digits and 2 digits, joined by `-`.")
         .passive(trace_context),
     Rule::server("base.server-info", Area::Base, &["meta.result.server-info"])
         .requirement("Every result has the server info in `_meta`.")
-        .fix("Set `_meta[\"io.modelcontextprotocol/serverInfo\"]` in every result.")
+        .hint("Set `_meta[\"io.modelcontextprotocol/serverInfo\"]` in every result.")
         .passive(server_info),
 ];
 

@@ -20,33 +20,33 @@ pub(crate) const STAYS_ALIVE: &str = "robustness.stays-alive";
 pub(crate) const RULES: &[Rule] = &[
     Rule::server(STAYS_ALIVE, Area::Robustness, &[])
         .requirement("The server runs until its client ends the connection.")
-        .fix("Catch the error that ended the server, and return it as the error of the request.")
+        .hint("Catch the error that ended the server, and return it as the error of the request.")
         .warns()
         .passive(|_, transcript| stays_alive(transcript)),
     Rule::server("robustness.odd-json", Area::Robustness, &[])
         .requirement("The server survives unusual JSON: deep nesting, duplicate names, numbers out of range, parameters of a wrong type.")
-        .fix("Limit the nesting depth and handle parser errors; return an error and continue.")
+        .hint("Limit the nesting depth and handle parser errors; return an error and continue.")
         .active(|ctx| Box::pin(unusual_json(ctx))),
     Rule::server("robustness.long-text", Area::Robustness, &[])
         .requirement("The server survives a long string.")
-        .fix("Accept messages up to a limit, return an error for longer ones, and continue.")
+        .hint("Accept messages up to a limit, return an error for longer ones, and continue.")
         .active(|ctx| Box::pin(long_text(ctx))),
     Rule::server("robustness.odd-names", Area::Robustness, &[])
         .requirement("The server responds to a call of a tool with an unusual name.")
-        .fix("Look up the name unchanged, and return an error for an unknown tool.")
+        .hint("Look up the name unchanged, and return an error for an unknown tool.")
         .active(|ctx| Box::pin(unusual_names(ctx))),
     Rule::server("robustness.goes-on", Area::Robustness, &[])
         .requirement("The server continues after input that is not a message.")
-        .fix("Return an error or ignore the input, and read the next message.")
+        .hint("Return an error or ignore the input, and read the next message.")
         .active(|ctx| Box::pin(continues(ctx))),
     Rule::server("robustness.odd-lines", Area::Robustness, &[])
         .requirement("The server survives unusual lines: empty lines, CRLF line endings, invalid UTF-8.")
-        .fix("Ignore empty lines, accept CRLF line endings, and return error -32700 for invalid UTF-8.")
+        .hint("Ignore empty lines, accept CRLF line endings, and return error -32700 for invalid UTF-8.")
         .transports(Transports::Ndjson)
         .active(|ctx| Box::pin(unusual_lines(ctx))),
     Rule::server("robustness.stray-response", Area::Robustness, &[])
         .requirement("The server ignores a response to an unknown request.")
-        .fix("Drop responses with an unknown id, and send nothing back.")
+        .hint("Drop responses with an unknown id, and send nothing back.")
         .transports(Transports::Ndjson)
         .active(|ctx| Box::pin(stray_response(ctx))),
 ];

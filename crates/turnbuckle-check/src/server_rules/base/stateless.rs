@@ -19,7 +19,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["versioning.discover.implement"],
     )
     .requirement("The server responds to `server/discover`.")
-    .fix("Return the supported versions and the capabilities for `server/discover`.")
+    .hint("Return the supported versions and the capabilities for `server/discover`.")
     .active(|ctx| Box::pin(discover(ctx))),
     Rule::server(
         "lifecycle.discover-names-version",
@@ -27,7 +27,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["versioning.discover.result"],
     )
     .requirement("The result of `server/discover` lists the version of the request.")
-    .fix("List every supported version in `supportedVersions`.")
+    .hint("List every supported version in `supportedVersions`.")
     .active(|ctx| Box::pin(discover_names_version(ctx))),
     Rule::server(
         "lifecycle.unsupported-version",
@@ -35,7 +35,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["versioning.unsupported.error"],
     )
     .requirement("The server returns error -32022 for a request in an unsupported version.")
-    .fix("Return error -32022 if the version in `_meta` is not supported.")
+    .hint("Return error -32022 if the version in `_meta` is not supported.")
     .active(|ctx| Box::pin(unsupported_version(ctx))),
     Rule::server(
         "lifecycle.unsupported-version-data",
@@ -43,7 +43,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["versioning.unsupported.data"],
     )
     .requirement("Error -32022 has the supported versions and the requested version.")
-    .fix("Set `data.supported` to the supported versions and `data.requested` to the version of the request.")
+    .hint("Set `data.supported` to the supported versions and `data.requested` to the version of the request.")
     .active(|ctx| Box::pin(unsupported_version_data(ctx))),
     Rule::server(
         "lifecycle.unsupported-version-status",
@@ -51,7 +51,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["versioning.unsupported.http-400"],
     )
     .requirement("Error -32022 has HTTP status 400.")
-    .fix("Send error -32022 with HTTP status 400.")
+    .hint("Send error -32022 with HTTP status 400.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(unsupported_version_status(ctx))),
     Rule::server(
@@ -60,7 +60,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["meta.request.missing-field-error"],
     )
     .requirement("The server returns error -32602 for a request without the client capabilities.")
-    .fix("Return error -32602 if a required key of `_meta` is missing.")
+    .hint("Return error -32602 if a required key of `_meta` is missing.")
     .active(|ctx| Box::pin(required_meta(ctx))),
     Rule::server(
         "lifecycle.required-meta-status",
@@ -68,7 +68,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["meta.request.missing-field-status"],
     )
     .requirement("The error for a missing required key of `_meta` has HTTP status 400.")
-    .fix("Send the error for a missing key of `_meta` with HTTP status 400.")
+    .hint("Send the error for a missing key of `_meta` with HTTP status 400.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(required_meta_status(ctx))),
     Rule::server(
@@ -77,7 +77,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["stateless.no-prior-context"],
     )
     .requirement("The server does not take missing `_meta` keys from an earlier request.")
-    .fix("Read version, capabilities and client info from the `_meta` of each request only.")
+    .hint("Read version, capabilities and client info from the `_meta` of each request only.")
     .transports(Transports::Ndjson)
     .active(|ctx| Box::pin(no_stored_context(ctx))),
     Rule::server(
@@ -86,7 +86,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["versioning.extension.id-format"],
     )
     .requirement("The names of declared extensions have a prefix.")
-    .fix("Use extension names like `com.example/extension`.")
+    .hint("Use extension names like `com.example/extension`.")
     .active(|ctx| Box::pin(extension_names(ctx))),
     Rule::server(
         "lifecycle.no-opening",
@@ -94,7 +94,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["stateless.no-prior-context"],
     )
     .requirement("The server responds to a request that no other request precedes.")
-    .fix("Do not require `server/discover` or `initialize`: any request may be the first.")
+    .hint("Do not require `server/discover` or `initialize`: any request may be the first.")
     .active(|ctx| Box::pin(first_request(ctx))),
     Rule::server(
         "lifecycle.undeclared-refused",
@@ -102,7 +102,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["base.error.method-not-found"],
     )
     .requirement("The server returns error -32601 for the list of a capability that it does not declare.")
-    .fix("Return error -32601 for methods of undeclared capabilities, not an empty list.")
+    .hint("Return error -32601 for methods of undeclared capabilities, not an empty list.")
     .warn_only()
     .active(|ctx| Box::pin(undeclared_rejected(ctx))),
 ];

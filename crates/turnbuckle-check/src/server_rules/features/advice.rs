@@ -8,51 +8,51 @@ use crate::rule::{Area::Models, Rule};
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("models.instructions", Models, &[])
         .requirement("The server has instructions that tell a model what the server is for.")
-        .fix("Describe in `instructions` what the server is for and how its tools work together.")
+        .hint("Describe in `instructions` what the server is for and how its tools work together.")
         .active(|ctx| Box::pin(naming::instructions(ctx))),
     Rule::server("models.tool-descriptions", Models, &[])
         .requirement("Every tool has a description.")
-        .fix("Describe what the tool does, when to use it, and what it returns.")
+        .hint("Describe what the tool does, when to use it, and what it returns.")
         .active(|ctx| Box::pin(naming::descriptions(ctx))),
     Rule::server("models.distinct-descriptions", Models, &[])
         .requirement("No two tools have the same description.")
-        .fix("State in each description how the tool differs from the others.")
+        .hint("State in each description how the tool differs from the others.")
         .active(|ctx| Box::pin(naming::distinct(ctx))),
     Rule::server("models.description-length", Models, &[])
         .requirement("Descriptions of tools are at most 2,000 characters long.")
-        .fix("Keep what a model needs to select the tool, and move the rest to a resource or a prompt.")
+        .hint("Keep what a model needs to select the tool, and move the rest to a resource or a prompt.")
         .active(|ctx| Box::pin(naming::length(ctx))),
     Rule::server("models.consistent-names", Models, &[])
         .requirement("All tool names use one naming style.")
-        .fix("Use one of `snake_case`, `kebab-case` and `camelCase` for all tools.")
+        .hint("Use one of `snake_case`, `kebab-case` and `camelCase` for all tools.")
         .active(|ctx| Box::pin(naming::consistent(ctx))),
     Rule::server("models.titles", Models, &[])
         .requirement("Every tool has a human-readable title.")
-        .fix("Give each tool a `title`: clients show it when they ask the user for consent.")
+        .hint("Give each tool a `title`: clients show it when they ask the user for consent.")
         .active(|ctx| Box::pin(naming::titles(ctx))),
     Rule::server("models.annotations", Models, &[])
         .requirement("Every tool states whether it is read-only.")
-        .fix("Set `readOnlyHint`, and `destructiveHint` where `readOnlyHint` is false: clients use both to decide when to ask the user for consent.")
+        .hint("Set `readOnlyHint`, and `destructiveHint` where `readOnlyHint` is false: clients use both to decide when to ask the user for consent.")
         .active(|ctx| Box::pin(naming::annotations(ctx))),
     Rule::server("models.argument-descriptions", Models, &[])
         .requirement("Every argument of a tool has a description.")
-        .fix("Describe the argument in the input schema: its meaning, its format, an example.")
+        .hint("Describe the argument in the input schema: its meaning, its format, an example.")
         .active(|ctx| Box::pin(schemas::descriptions(ctx))),
     Rule::server("models.required", Models, &[])
         .requirement("An input schema lists its required arguments.")
-        .fix("List the mandatory arguments in `required`, and give the others a default.")
+        .hint("List the mandatory arguments in `required`, and give the others a default.")
         .active(|ctx| Box::pin(schemas::required(ctx))),
     Rule::server("models.simple-schemas", Models, &[])
         .requirement("Input schemas are at most 5 levels deep, and no enumeration has more than 100 values.")
-        .fix("Flatten the arguments or split the tool; provide long lists of values through another tool or completion.")
+        .hint("Flatten the arguments or split the tool; provide long lists of values through another tool or completion.")
         .active(|ctx| Box::pin(schemas::simple(ctx))),
     Rule::server("models.output-schema", Models, &[])
         .requirement("A tool that returns structured content has an output schema.")
-        .fix("Declare an `outputSchema`, which tells clients and models the structure of the result.")
+        .hint("Declare an `outputSchema`, which tells clients and models the structure of the result.")
         .active(|ctx| Box::pin(schemas::output(ctx))),
     Rule::server("models.list-cost", Models, &[])
         .requirement("The list of tools takes less than about 10,000 tokens.")
-        .fix("Shorten the descriptions and schemas of the largest tools, or register fewer tools.")
+        .hint("Shorten the descriptions and schemas of the largest tools, or register fewer tools.")
         .active(|ctx| Box::pin(schemas::list_cost(ctx))),
 ];
 

@@ -13,7 +13,7 @@ use crate::{
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("caching.same-scope", Caching, &["caching.scope.same-pages"])
         .requirement("All pages of a list have the same `cacheScope`.")
-        .fix("Set one `cacheScope` for the whole list, not one per page.")
+        .hint("Set one `cacheScope` for the whole list, not one per page.")
         .active(|ctx| Box::pin(same_scope(ctx))),
     Rule::server(
         "caching.not-of-questions",
@@ -21,7 +21,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["caching.hints.not-interim"],
     )
     .requirement("A result with `input_required` does not have caching members.")
-    .fix("Omit `ttlMs` and `cacheScope` if `resultType` is `input_required`.")
+    .hint("Omit `ttlMs` and `cacheScope` if `resultType` is `input_required`.")
     .passive(not_input_required),
 ];
 

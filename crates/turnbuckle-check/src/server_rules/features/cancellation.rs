@@ -34,7 +34,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["cancellation.receiver.no-response"],
     )
     .requirement("The server does not respond to a request that was cancelled in flight.")
-    .fix("Stop processing a request when `notifications/cancelled` references it, and send no response.")
+    .hint("Stop processing a request when `notifications/cancelled` references it, and send no response.")
     .active(|ctx| Box::pin(no_response(ctx))),
     Rule::server(
         "cancellation.strays-ignored",
@@ -42,11 +42,11 @@ pub(crate) const RULES: &[Rule] = &[
         &["cancellation.invalid-ignored"],
     )
     .requirement("The server ignores a cancellation of an unknown or finished request, and a malformed cancellation.")
-    .fix("Send nothing when the request is unknown or finished, or when the notification is malformed.")
+    .hint("Send nothing when the request is unknown or finished, or when the notification is malformed.")
     .active(|ctx| Box::pin(strays_ignored(ctx))),
     Rule::server("cancellation.survived", Area::Cancellation, &["cancellation.race"])
         .requirement("The server responds to later requests after a cancellation that arrives with the response.")
-        .fix("Ignore a cancellation that arrives too late, and keep the connection and its other requests.")
+        .hint("Ignore a cancellation that arrives too late, and keep the connection and its other requests.")
         .active(|ctx| Box::pin(survived(ctx))),
     Rule::server(
         "cancellation.own-requests",
@@ -54,7 +54,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["cancellation.reference.direction", "cancellation.reference.in-progress", "cancellation.server-only-listen"],
     )
     .requirement("The server cancels only requests that it sent and that are in flight; in the modern era, only `subscriptions/listen`.")
-    .fix("Reference in `notifications/cancelled` only a server request in flight, or the `subscriptions/listen` that ends.")
+    .hint("Reference in `notifications/cancelled` only a server request in flight, or the `subscriptions/listen` that ends.")
     .passive(|ctx, _| own_requests(ctx)),
 ];
 

@@ -18,27 +18,27 @@ const MAX_ARGUMENTS_TRIED: usize = 10;
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("completion.capability", Completion, &["completion.capability"])
         .requirement("A server that completes arguments declares the capability `completions`.")
-        .fix("Declare the capability `completions`: without it, clients do not request completions.")
+        .hint("Declare the capability `completions`: without it, clients do not request completions.")
         .active(|ctx| Box::pin(capability(ctx))),
     Rule::server("completion.unsupported", Completion, &["completion.error.unsupported"])
         .requirement("A server without completion returns error -32601 for `completion/complete`.")
-        .fix("Return error -32601, as for every unknown method.")
+        .hint("Return error -32601, as for every unknown method.")
         .active(|ctx| Box::pin(unsupported(ctx))),
     Rule::server("completion.unknown-prompt", Completion, &["completion.error.bad-ref", "completion.server.validate"])
         .requirement("The server returns error -32602 for a completion for an unknown prompt.")
-        .fix("Return error -32602 when the prompt is unknown.")
+        .hint("Return error -32602 when the prompt is unknown.")
         .active(|ctx| Box::pin(unknown_prompt(ctx))),
     Rule::server("completion.missing-argument", Completion, &["completion.error.missing-args"])
         .requirement("The server returns error -32602 for a completion without `argument`.")
-        .fix("Return error -32602 when `argument` is missing.")
+        .hint("Return error -32602 when `argument` is missing.")
         .active(|ctx| Box::pin(missing_argument(ctx))),
     Rule::server("completion.has-more", Completion, &["completion.has-more"])
         .requirement("`total` and `hasMore` agree with the returned values.")
-        .fix("Set `total` to the number of all matches, and `hasMore` to true if there are more than the returned values.")
+        .hint("Set `total` to the number of all matches, and `hasMore` to true if there are more than the returned values.")
         .active(|ctx| Box::pin(has_more(ctx))),
     Rule::server("completion.typed-matters", Completion, &[])
         .requirement("The returned values depend on the text that the user typed.")
-        .fix("Return only values that match the typed text.")
+        .hint("Return only values that match the typed text.")
         .active(|ctx| Box::pin(typed_matters(ctx))),
 ];
 

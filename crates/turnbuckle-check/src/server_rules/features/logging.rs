@@ -26,15 +26,15 @@ const LEVELS: [&str; 8] = [
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("logging.declared", Area::Logging, &["logging.capability"])
         .requirement("A server that sends log messages declares the capability `logging`.")
-        .fix("Declare the capability `logging`, or send no log messages.")
+        .hint("Declare the capability `logging`, or send no log messages.")
         .active(|ctx| Box::pin(declared(ctx))),
     Rule::server("logging.set-level", Area::Logging, &["logging.set-level.answer"])
         .requirement("A server that declares `logging` supports `logging/setLevel`.")
-        .fix("Return an empty result for `logging/setLevel` with each of the eight levels.")
+        .hint("Return an empty result for `logging/setLevel` with each of the eight levels.")
         .active(|ctx| Box::pin(level_set(ctx))),
     Rule::server("logging.respects-level", Area::Logging, &["logging.set-level.respect"])
         .requirement("The server sends no log messages below the level that the client set.")
-        .fix("Compare the level of each message with the level that the client set, and send only messages at or above it.")
+        .hint("Compare the level of each message with the level that the client set, and send only messages at or above it.")
         .warn_only()
         .active(|ctx| Box::pin(respects_level(ctx))),
     Rule::server(
@@ -43,15 +43,15 @@ pub(crate) const RULES: &[Rule] = &[
         &["logging.error.invalid-level", "logging.request.invalid-level"],
     )
     .requirement("The server returns error -32602 for an unknown log level.")
-    .fix("Return error -32602 when the level is unknown.")
+    .hint("Return error -32602 when the level is unknown.")
     .active(|ctx| Box::pin(unknown_level(ctx))),
     Rule::server("logging.only-when-asked", Area::Logging, &["logging.request.opt-in"])
         .requirement("The server sends no log messages for a request without a log level.")
-        .fix("Send log messages only for requests with `io.modelcontextprotocol/logLevel` in `_meta`.")
+        .hint("Send log messages only for requests with `io.modelcontextprotocol/logLevel` in `_meta`.")
         .active(|ctx| Box::pin(only_when_requested(ctx))),
     Rule::server("logging.set-level-is-gone", Area::Logging, &["logging.set-level.removed"])
         .requirement("The server returns error -32601 for `logging/setLevel`, which this revision removed.")
-        .fix("Treat `logging/setLevel` as an unknown method in this revision.")
+        .hint("Treat `logging/setLevel` as an unknown method in this revision.")
         .warn_only()
         .active(|ctx| Box::pin(set_level_removed(ctx))),
 ];

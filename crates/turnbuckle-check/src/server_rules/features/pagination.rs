@@ -16,7 +16,7 @@ use crate::{
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("pagination.goes-on", Pagination, &["pagination.operations"])
         .requirement("The cursor of a page returns the next page.")
-        .fix("Read `cursor` in the parameters of the list, and return the items after it.")
+        .hint("Read `cursor` in the parameters of the list, and return the items after it.")
         .active(|ctx| Box::pin(next_page(ctx))),
     Rule::server(
         "pagination.stable-cursors",
@@ -24,7 +24,9 @@ pub(crate) const RULES: &[Rule] = &[
         &["pagination.server.stable"],
     )
     .requirement("A cursor that is used twice returns the same page.")
-    .fix("Encode the position of the page in the cursor, instead of storing the client's position.")
+    .hint(
+        "Encode the position of the page in the cursor, instead of storing the client's position.",
+    )
     .active(|ctx| Box::pin(stable_cursors(ctx))),
     Rule::server(
         "pagination.invalid-cursor",
@@ -35,7 +37,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("The server returns error -32602 for an unknown cursor.")
-    .fix("Return error -32602 when a cursor is invalid.")
+    .hint("Return error -32602 when a cursor is invalid.")
     .active(|ctx| Box::pin(invalid_cursor(ctx))),
 ];
 
@@ -45,7 +47,10 @@ async fn next_page(ctx: &CheckContext) -> Outcome {
         if list.page_failure.is_some() {
             // A changed list may have invalidated its cursors.
             let again = kind.read(ctx.session().await?).await?;
-            if let Some(NotPassed::Violation { observed, entries }) = again.page_failure {
+            if let Some(NotPassed::Violation {
+                observed, entries, ..
+            }) = again.page_failure
+            {
                 let observed = format!("the next page of `{}`: {observed}", kind.method);
                 return Err(NotPassed::violation(observed, entries));
             }
@@ -107,7 +112,10 @@ async fn invalid_cursor(ctx: &CheckContext) -> Outcome {
     for (kind, _) in lists_in_pages(ctx).await? {
         let params = json!({ "cursor": "turnbuckle-no-such-cursor" });
         let response = session.request(kind.method, params).await?;
-        if let Err(NotPassed::Violation { observed, entries }) = response.expect_error(&[-32602]) {
+        if let Err(NotPassed::Violation {
+            observed, entries, ..
+        }) = response.expect_error(&[-32602])
+        {
             return Err(NotPassed::violation(
                 format!("`{}`: {observed}", kind.method),
                 entries,

@@ -24,15 +24,15 @@ const CONCURRENT_FROM: Duration = Duration::from_secs(2);
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("progress.known-token", Area::Progress, &["progress.token.active"])
         .requirement("The server reports progress only with a token that a request sent.")
-        .fix("Return the value of `progressToken` unchanged, with its type, and send no progress for requests without one.")
+        .hint("Return the value of `progressToken` unchanged, with its type, and send no progress for requests without one.")
         .active(|ctx| Box::pin(known_token(ctx))),
     Rule::server("progress.increases", Area::Progress, &["progress.increase"])
         .requirement("Each progress notification has a greater value than the previous one.")
-        .fix("Skip notifications with a value that is not greater than the last one.")
+        .hint("Skip notifications with a value that is not greater than the last one.")
         .active(|ctx| Box::pin(increases(ctx))),
     Rule::server("progress.ends-with-answer", Area::Progress, &["progress.stop"])
         .requirement("The server sends no progress for a request after its response.")
-        .fix("Send no progress notifications after the response.")
+        .hint("Send no progress notifications after the response.")
         .active(|ctx| Box::pin(ends_with_response(ctx))),
 ];
 

@@ -20,11 +20,11 @@ pub(crate) const RULES: &[Rule] = &[
         &["prompts.capability", "prompts.capability-modern"],
     )
     .requirement("A server that has prompts declares the capability `prompts`.")
-    .fix("Declare the capability `prompts`: without it, clients do not list prompts.")
+    .hint("Declare the capability `prompts`: without it, clients do not list prompts.")
     .active(|ctx| Box::pin(lists::check_declared(ctx, PROMPTS))),
     Rule::server("prompts.list", Prompts, &["prompts.list.respond"])
         .requirement("A server that declares `prompts` returns a result for `prompts/list`.")
-        .fix("Return the prompts for `prompts/list`, or an empty list.")
+        .hint("Return the prompts for `prompts/list`, or an empty list.")
         .active(|ctx| Box::pin(lists::check_returned(ctx, PROMPTS))),
     Rule::server(
         "prompts.list-same-for-all",
@@ -32,11 +32,11 @@ pub(crate) const RULES: &[Rule] = &[
         &["prompts.list.not-per-connection"],
     )
     .requirement("The list of prompts depends neither on the connection nor on earlier requests.")
-    .fix("Return the same prompts on every connection; only authorization may change the list.")
+    .hint("Return the same prompts on every connection; only authorization may change the list.")
     .active(|ctx| Box::pin(lists::check_same_for_all(ctx, PROMPTS))),
     Rule::server("prompts.unknown", Prompts, &["prompts.error.unknown"])
         .requirement("The server returns error -32602 for an unknown prompt.")
-        .fix("Return error -32602 when the prompt is unknown.")
+        .hint("Return error -32602 when the prompt is unknown.")
         .active(|ctx| Box::pin(unknown(ctx))),
     Rule::server(
         "prompts.missing-arguments",
@@ -47,7 +47,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("The server returns error -32602 for a prompt without its required arguments.")
-    .fix("Check that all required arguments are present, and return error -32602 if not.")
+    .hint("Check that all required arguments are present, and return error -32602 if not.")
     .active(|ctx| Box::pin(missing_arguments(ctx))),
     Rule::server(
         "prompts.media-types",
@@ -55,7 +55,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["prompts.content.image", "prompts.content.audio"],
     )
     .requirement("Images and audio in prompts have a valid MIME type.")
-    .fix("Set the MIME type to a type and a subtype, for example `image/png`.")
+    .hint("Set the MIME type to a type and a subtype, for example `image/png`.")
     .active(|ctx| Box::pin(media_types(ctx))),
     Rule::server(
         "prompts.embedded-type",
@@ -63,11 +63,11 @@ pub(crate) const RULES: &[Rule] = &[
         &["prompts.content.embedded"],
     )
     .requirement("An embedded resource in a prompt has a MIME type.")
-    .fix("Add `mimeType` to the resource in the message.")
+    .hint("Add `mimeType` to the resource in the message.")
     .active(|ctx| Box::pin(embedded_type(ctx))),
     Rule::server("prompts.listed-can-be-used", Prompts, &[])
         .requirement("A listed prompt can be used.")
-        .fix("List only prompts that can be used, and return error -32602 for invalid arguments.")
+        .hint("List only prompts that can be used, and return error -32602 for invalid arguments.")
         .active(|ctx| Box::pin(listed_can_be_used(ctx))),
 ];
 

@@ -25,7 +25,7 @@ const LEGACY_NOT_FOUND: i64 = -32002;
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("resources.capability", Resources, &["resources.capability"])
         .requirement("A server that has resources declares the capability `resources`.")
-        .fix("Declare the capability `resources`: without it, clients do not list resources.")
+        .hint("Declare the capability `resources`: without it, clients do not list resources.")
         .active(|ctx| Box::pin(lists::check_declared(ctx, RESOURCES))),
     Rule::server(
         "resources.list",
@@ -33,7 +33,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["resources.list.respond", "resources.list.shape"],
     )
     .requirement("A server that declares `resources` returns a result for `resources/list`.")
-    .fix("Return the resources for `resources/list`, or an empty list.")
+    .hint("Return the resources for `resources/list`, or an empty list.")
     .active(|ctx| Box::pin(lists::check_returned(ctx, RESOURCES))),
     Rule::server(
         "resources.list-same-for-all",
@@ -41,7 +41,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["resources.list.not-per-connection"],
     )
     .requirement("The list of resources depends neither on the connection nor on earlier requests.")
-    .fix("Return the same resources on every connection; only authorization may change the list.")
+    .hint("Return the same resources on every connection; only authorization may change the list.")
     .active(|ctx| Box::pin(lists::check_same_for_all(ctx, RESOURCES))),
     Rule::server(
         "resources.not-found",
@@ -54,7 +54,7 @@ pub(crate) const RULES: &[Rule] = &[
     .requirement(
         "The server returns error -32602 for an unknown resource, or -32002 before 2026-07-28.",
     )
-    .fix("Return error -32602, or -32002 if the negotiated revision is older.")
+    .hint("Return error -32602, or -32002 if the negotiated revision is older.")
     .active(|ctx| Box::pin(not_found(ctx))),
     Rule::server(
         "resources.not-found-never-empty",
@@ -62,7 +62,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["resources.error.not-found-empty"],
     )
     .requirement("The server does not return empty contents for an unknown resource.")
-    .fix("Return error -32602 instead of a result without contents.")
+    .hint("Return error -32602 instead of a result without contents.")
     .active(|ctx| Box::pin(not_found_never_empty(ctx))),
     Rule::server(
         "resources.addresses-validated",
@@ -70,19 +70,19 @@ pub(crate) const RULES: &[Rule] = &[
         &["resources.security.validate-uri"],
     )
     .requirement("The server returns an error for `resources/read` with an invalid URI.")
-    .fix("Validate the URI before reading anything.")
+    .hint("Validate the URI before reading anything.")
     .active(|ctx| Box::pin(addresses_validated(ctx))),
     Rule::server("resources.listed-can-be-read", Resources, &[])
         .requirement("A listed resource can be read.")
-        .fix("List only resources that can be read, and name the missing part in the error.")
+        .hint("List only resources that can be read, and name the missing part in the error.")
         .active(|ctx| Box::pin(listed_can_be_read(ctx))),
     Rule::server("resources.listed-once", Resources, &[])
         .requirement("No resource is listed twice.")
-        .fix("Give each resource a unique URI, and list it once.")
+        .hint("Give each resource a unique URI, and list it once.")
         .active(|ctx| Box::pin(listed_once(ctx))),
     Rule::server("resources.type-as-listed", Resources, &[])
         .requirement("The MIME type of a resource equals the listed one.")
-        .fix("Return the same MIME type in the list and in the contents.")
+        .hint("Return the same MIME type in the list and in the contents.")
         .active(|ctx| Box::pin(type_as_listed(ctx))),
 ];
 

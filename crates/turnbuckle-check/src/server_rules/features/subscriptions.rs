@@ -38,7 +38,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["resources.subscribe.legacy-methods"],
     )
     .requirement("A server that declares `resources.subscribe` supports `resources/subscribe` and `resources/unsubscribe`.")
-    .fix("Return an empty result for `resources/subscribe` and `resources/unsubscribe`, or do not declare `resources.subscribe`.")
+    .hint("Return an empty result for `resources/subscribe` and `resources/unsubscribe`, or do not declare `resources.subscribe`.")
     .active(|ctx| Box::pin(legacy::subscribe(ctx))),
     Rule::server(
         "subscriptions.only-subscribed",
@@ -46,7 +46,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["resources.subscribe.updated"],
     )
     .requirement("The server sends `notifications/resources/updated` for subscribed resources only.")
-    .fix("Send `notifications/resources/updated` only between `resources/subscribe` and `resources/unsubscribe` for the URI.")
+    .hint("Send `notifications/resources/updated` only between `resources/subscribe` and `resources/unsubscribe` for the URI.")
     .warn_only()
     .active(|ctx| Box::pin(legacy::only_subscribed(ctx))),
     Rule::server(
@@ -55,7 +55,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["lifecycle.operation.capabilities-should", "lifecycle.operation.capabilities-must"],
     )
     .requirement("A server that sends list change notifications declares `listChanged`.")
-    .fix("Declare `listChanged` for the capability, or send no such notification.")
+    .hint("Declare `listChanged` for the capability, or send no such notification.")
     .active(|ctx| Box::pin(legacy::changes_declared(ctx))),
     Rule::server(
         "subscriptions.changes-told",
@@ -67,7 +67,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("A server that declares `listChanged` sends a notification when the list changes.")
-    .fix("Send `notifications/tools/list_changed`, or the one for prompts or resources, whenever an entry is added, removed or renamed.")
+    .hint("Send `notifications/tools/list_changed`, or the one for prompts or resources, whenever an entry is added, removed or renamed.")
     .active(|ctx| Box::pin(changed_lists::notified(ctx))),
     Rule::server(
         "subscriptions.acknowledged-first",
@@ -75,7 +75,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["subscriptions.ack.first", "subscriptions.ack.nothing-before"],
     )
     .requirement("The first message of a subscription is its acknowledgement.")
-    .fix("Send `notifications/subscriptions/acknowledged` before any other message of the subscription.")
+    .hint("Send `notifications/subscriptions/acknowledged` before any other message of the subscription.")
     .active(|ctx| Box::pin(modern::acknowledged_first(ctx))),
     Rule::server(
         "subscriptions.acknowledges-less-or-equal",
@@ -83,7 +83,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["subscriptions.ack.subset"],
     )
     .requirement("The acknowledgement contains only what the client requested.")
-    .fix("Include only those parts of the filter in the acknowledgement that the server supports.")
+    .hint("Include only those parts of the filter in the acknowledgement that the server supports.")
     .active(|ctx| Box::pin(modern::acknowledges_subset(ctx))),
     Rule::server(
         "subscriptions.tagged",
@@ -91,7 +91,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["subscriptions.id.tag", "subscriptions.id.value"],
     )
     .requirement("Every notification of a subscription has the id of the `subscriptions/listen` request, with its type.")
-    .fix("Put the id of the `subscriptions/listen` request into `_meta` of every notification, with its type.")
+    .hint("Put the id of the `subscriptions/listen` request into `_meta` of every notification, with its type.")
     .active(|ctx| Box::pin(modern::tagged(ctx))),
     Rule::server(
         "subscriptions.only-asked",
@@ -104,7 +104,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("The server sends only notifications that match the filter of a subscription, without progress or log messages.")
-    .fix("Compare each change with the filter of each subscription, and send all other messages on the stream of their request.")
+    .hint("Compare each change with the filter of each subscription, and send all other messages on the stream of their request.")
     .active(|ctx| Box::pin(modern::only_requested(ctx))),
     Rule::server(
         "subscriptions.stops",
@@ -112,7 +112,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["subscriptions.client-cancel.stop"],
     )
     .requirement("The server sends no notifications for a cancelled subscription.")
-    .fix("Remove the subscription when `notifications/cancelled` references its request.")
+    .hint("Remove the subscription when `notifications/cancelled` references its request.")
     .transports(Transports::Ndjson)
     .active(|ctx| Box::pin(modern::stops(ctx))),
     Rule::server(
@@ -121,7 +121,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["subscriptions.close.response-id"],
     )
     .requirement("The result that ends a subscription has its id.")
-    .fix("Put the id of the request into `_meta` of the result that ends the subscription.")
+    .hint("Put the id of the request into `_meta` of the result that ends the subscription.")
     .passive(|ctx, _| modern::end_tagged(ctx)),
     Rule::server(
         "subscriptions.subscribe-is-gone",
@@ -129,7 +129,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["resources.subscribe.removed"],
     )
     .requirement("The server returns error -32601 for `resources/subscribe` and `resources/unsubscribe`, which this revision removed.")
-    .fix("Treat both as unknown methods in this revision, and support `subscriptions/listen`.")
+    .hint("Treat both as unknown methods in this revision, and support `subscriptions/listen`.")
     .warn_only()
     .active(|ctx| Box::pin(modern::subscribe_removed(ctx))),
 ];

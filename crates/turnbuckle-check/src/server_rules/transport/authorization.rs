@@ -19,7 +19,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["auth.401.required", "auth.status-codes"],
     )
     .requirement("The server responds with 401 to a request without a token.")
-    .fix("Respond with 401 to a request without a token; 403 is for tokens with insufficient scope.")
+    .hint("Respond with 401 to a request without a token; 403 is for tokens with insufficient scope.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(missing(ctx))),
     Rule::server(
@@ -28,12 +28,12 @@ pub(crate) const RULES: &[Rule] = &[
         &["auth.401.invalid-token", "auth.token.validate"],
     )
     .requirement("The server responds with 401 to a request with an invalid token.")
-    .fix("Verify every token, and respond with 401 if it is invalid.")
+    .hint("Verify every token, and respond with 401 if it is invalid.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(invalid(ctx))),
     Rule::server("authorization.challenge", Area::Authorization, &["auth.token.error"])
         .requirement("A 401 response has a `WWW-Authenticate` header with a scheme.")
-        .fix("Send `WWW-Authenticate: Bearer …` with every 401.")
+        .hint("Send `WWW-Authenticate: Bearer …` with every 401.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(challenge(ctx))),
     Rule::server(
@@ -42,7 +42,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["auth.www-authenticate.2025-06-18"],
     )
     .requirement("`WWW-Authenticate` of a 401 has the URL of the resource metadata.")
-    .fix("Add `resource_metadata=\"…\"` with the URL of the metadata to `WWW-Authenticate`.")
+    .hint("Add `resource_metadata=\"…\"` with the URL of the metadata to `WWW-Authenticate`.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(names_metadata(ctx))),
     Rule::server(
@@ -51,17 +51,17 @@ pub(crate) const RULES: &[Rule] = &[
         &["auth.www-authenticate.or-well-known"],
     )
     .requirement("The resource metadata is available: through `WWW-Authenticate`, or at its well-known URL.")
-    .fix("Serve the metadata at `/.well-known/oauth-protected-resource`, followed by the path of the endpoint.")
+    .hint("Serve the metadata at `/.well-known/oauth-protected-resource`, followed by the path of the endpoint.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(metadata_available(ctx))),
     Rule::server("authorization.metadata", Area::Authorization, &["auth.prm.server"])
         .requirement("The resource metadata is a JSON object with `resource`.")
-        .fix("Serve a JSON object with `resource` and `authorization_servers`, as RFC 9728 defines.")
+        .hint("Serve a JSON object with `resource` and `authorization_servers`, as RFC 9728 defines.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(readable(ctx))),
     Rule::server("authorization.metadata-resource", Area::Authorization, &["auth.prm.server"])
         .requirement("`resource` of the metadata is the URL of this server.")
-        .fix("Set `resource` to the URL of the endpoint, or to a parent of it.")
+        .hint("Set `resource` to the URL of the endpoint, or to a parent of it.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(resource(ctx))),
     Rule::server(
@@ -70,12 +70,12 @@ pub(crate) const RULES: &[Rule] = &[
         &["auth.prm.authorization-servers"],
     )
     .requirement("The metadata lists at least one authorization server.")
-    .fix("List the issuers of tokens in `authorization_servers`.")
+    .hint("List the issuers of tokens in `authorization_servers`.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(servers(ctx))),
     Rule::server("authorization.challenge-scope", Area::Authorization, &["auth.scope.challenge"])
         .requirement("`WWW-Authenticate` of a 401 has the required scopes.")
-        .fix("Add `scope=\"…\"` to `WWW-Authenticate`.")
+        .hint("Add `scope=\"…\"` to `WWW-Authenticate`.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(scope(ctx))),
     Rule::server(
@@ -84,7 +84,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["auth.refresh.server-no-offline"],
     )
     .requirement("The server neither requires nor advertises `offline_access`, which concerns only client and authorization server.")
-    .fix("Remove `offline_access` from challenges and from `scopes_supported`.")
+    .hint("Remove `offline_access` from challenges and from `scopes_supported`.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(offline(ctx))),
     Rule::server(
@@ -93,7 +93,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["auth.token.before-processing"],
     )
     .requirement("The server checks the token before it processes the request.")
-    .fix("Check the token before reading the body.")
+    .hint("Check the token before reading the body.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(checked_first(ctx))),
     Rule::server(
@@ -102,12 +102,12 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.session.not-auth", "security.session.verify-requests"],
     )
     .requirement("The server does not accept a session id in place of a token.")
-    .fix("Verify the token of every request, also within a session.")
+    .hint("Verify the token of every request, also within a session.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(session(ctx))),
     Rule::server("authorization.required", Area::Authorization, &["http.authenticate"])
         .requirement("A server that other machines can reach requires credentials.")
-        .fix("Require a token, as the authorization specification defines, or bind to the loopback interface.")
+        .hint("Require a token, as the authorization specification defines, or bind to the loopback interface.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(required(ctx))),
 ];

@@ -26,7 +26,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.origin.validate"],
     )
         .requirement("The server rejects a request with an unknown `Origin`.")
-        .fix("Compare `Origin`, if present, with a list of allowed origins; on a local server, with `localhost`.")
+        .hint("Compare `Origin`, if present, with a list of allowed origins; on a local server, with `localhost`.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(rejected(ctx))),
     Rule::server(
@@ -35,22 +35,22 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.origin.403"],
     )
         .requirement("The server responds with 403 to an `Origin` that is not allowed.")
-        .fix("Respond with 403 to a request with an unknown `Origin`.")
+        .hint("Respond with 403 to a request with an unknown `Origin`.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(forbidden(ctx))),
     Rule::server("origins.host-checked", Area::Origins, &[])
         .requirement("A local server accepts only local names in `Host`.")
-        .fix("Compare `Host` with `localhost` and the address: DNS rebinding can point any other name to this server.")
+        .hint("Compare `Host` with `localhost` and the address: DNS rebinding can point any other name to this server.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(host(ctx))),
     Rule::server("origins.loopback-only", Area::Origins, &["http.bind.localhost"])
         .requirement("A local server listens on loopback addresses only.")
-        .fix("Bind to 127.0.0.1 or ::1 instead of 0.0.0.0 or ::.")
+        .hint("Bind to 127.0.0.1 or ::1 instead of 0.0.0.0 or ::.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(loopback_only(ctx))),
     Rule::server("origins.preflight", Area::Origins, &[])
         .requirement("The server does not allow an unknown origin in the response to a preflight request.")
-        .fix("Send `Access-Control-Allow-Origin` only for allowed origins.")
+        .hint("Send `Access-Control-Allow-Origin` only for allowed origins.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(preflight(ctx))),
 ];

@@ -18,7 +18,7 @@ use crate::{
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("http.answer-kind", Area::Http, &["http.post.request-content-type"])
         .requirement("The response to a request is `application/json` or `text/event-stream`.")
-        .fix("Set `Content-Type: application/json` for one message, `text/event-stream` for a stream.")
+        .hint("Set `Content-Type: application/json` for one message, `text/event-stream` for a stream.")
         .transports(Transports::Http)
         .passive(response_type),
     Rule::server(
@@ -27,7 +27,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.post.202", "http.post.202-modern", "http.post.reject-status"],
     )
     .requirement("The server responds to notifications and responses with 202 and an empty body, or with an error status.")
-    .fix("Respond to accepted notifications and responses with 202 and an empty body.")
+    .hint("Respond to accepted notifications and responses with 202 and an empty body.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(notification(ctx))),
     Rule::server(
@@ -36,27 +36,27 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.get.response", "http.endpoint.single-post-get"],
     )
     .requirement("The server responds to GET with an event stream or with 405.")
-    .fix("Respond to GET on the endpoint with 405 if the server does not open a stream.")
+    .hint("Respond to GET on the endpoint with 405 if the server does not open a stream.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(get(ctx))),
     Rule::server("http.unknown-method-404", Area::Http, &["http.unknown-method.404"])
         .requirement("The server responds to an unknown method with HTTP status 404 and the error.")
-        .fix("Send error -32601 with HTTP status 404.")
+        .hint("Send error -32601 with HTTP status 404.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(unknown_method(ctx))),
     Rule::server("http.version-header-400", Area::Http, &["http.version-header.400"])
         .requirement("The server responds with 400 to an invalid or unsupported `MCP-Protocol-Version`.")
-        .fix("Compare `MCP-Protocol-Version` with the supported revisions, and respond with 400 to any other.")
+        .hint("Compare `MCP-Protocol-Version` with the supported revisions, and respond with 400 to any other.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(version_rejected(ctx))),
     Rule::server("http.version-header-default", Area::Http, &["http.version-header.default"])
         .requirement("The server accepts a request without `MCP-Protocol-Version`.")
-        .fix("Treat a missing `MCP-Protocol-Version` as the negotiated revision, or as 2025-03-26.")
+        .hint("Treat a missing `MCP-Protocol-Version` as the negotiated revision, or as 2025-03-26.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(version_missing(ctx))),
     Rule::server("http.modern-only-get", Area::Http, &["http.modern-only.get-delete"])
         .requirement("A server without legacy revisions responds with 405 to GET and DELETE.")
-        .fix("Respond to GET and DELETE on the endpoint with 405.")
+        .hint("Respond to GET and DELETE on the endpoint with 405.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(modern_get(ctx))),
     Rule::server(
@@ -65,22 +65,22 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.modern-only.session-ignore", "http.modern-only.last-event-id"],
     )
     .requirement("A server without legacy revisions ignores `Mcp-Session-Id` and `Last-Event-ID`.")
-    .fix("Neither read nor send `Mcp-Session-Id`, and do not read `Last-Event-ID`.")
+    .hint("Neither read nor send `Mcp-Session-Id`, and do not read `Last-Event-ID`.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(modern_session(ctx))),
     Rule::server("http.accept-in-any-order", Area::Http, &[])
         .requirement("The server parses `Accept` as HTTP defines it: in any order, with parameters.")
-        .fix("Look for both media types in the `Accept` list, instead of comparing the whole value.")
+        .hint("Look for both media types in the `Accept` list, instead of comparing the whole value.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(accept(ctx))),
     Rule::server("http.content-type-with-charset", Area::Http, &[])
         .requirement("The server accepts `Content-Type: application/json; charset=utf-8`.")
-        .fix("Compare the media type without its parameters.")
+        .hint("Compare the media type without its parameters.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(charset(ctx))),
     Rule::server("http.content-type-checked", Area::Http, &[])
         .requirement("The server rejects a body with a `Content-Type` other than JSON.")
-        .fix("Respond with 415 unless `Content-Type` is `application/json`: web pages can send other types to any origin.")
+        .hint("Respond with 415 unless `Content-Type` is `application/json`: web pages can send other types to any origin.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(content_type(ctx))),
 ];

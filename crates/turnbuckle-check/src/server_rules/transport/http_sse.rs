@@ -18,12 +18,12 @@ pub(crate) const RULES: &[Rule] = &[
         &["httpsse.endpoint-event", "httpsse.endpoints"],
     )
     .requirement("The first event of the stream is `endpoint`, with the URI for messages.")
-    .fix("Send an `endpoint` event with the URI for messages before any other event.")
+    .hint("Send an `endpoint` event with the URI for messages before any other event.")
     .transports(Transports::HttpSse)
     .active(|ctx| Box::pin(endpoint_first(ctx))),
     Rule::server("http-sse.message-events", Area::Http, &["httpsse.message-event"])
         .requirement("The server sends every message as a `message` event.")
-        .fix("Set the event type to `message`, or omit it.")
+        .hint("Set the event type to `message`, or omit it.")
         .transports(Transports::HttpSse)
         .passive(|_, transcript| message_events(transcript)),
     Rule::server(
@@ -32,7 +32,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.origin.validate"],
     )
         .requirement("The server rejects a stream request with an unknown `Origin`.")
-        .fix("Compare `Origin`, if present, with a list of allowed origins; on a local server, with `localhost`.")
+        .hint("Compare `Origin`, if present, with a list of allowed origins; on a local server, with `localhost`.")
         .transports(Transports::HttpSse)
         .active(|ctx| Box::pin(unknown_origin(ctx))),
 ];

@@ -26,7 +26,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.version-header.mismatch"],
     )
     .requirement("The server responds with 400 and error -32020 if `MCP-Protocol-Version` differs from the body.")
-    .fix("Compare `MCP-Protocol-Version` with the version in `_meta` before processing the request.")
+    .hint("Compare `MCP-Protocol-Version` with the version in `_meta` before processing the request.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(version(ctx))),
     Rule::server(
@@ -39,7 +39,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("The server responds with 400 and error -32020 if `Mcp-Method` differs from the body.")
-    .fix("Compare `Mcp-Method` with the method of the body.")
+    .hint("Compare `Mcp-Method` with the method of the body.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(method(ctx, "tools/list"))),
     Rule::server(
@@ -48,7 +48,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.header.case-sensitive-values"],
     )
     .requirement("The server compares `Mcp-Method` case-sensitively.")
-    .fix("Compare header values case-sensitively.")
+    .hint("Compare header values case-sensitively.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(method(ctx, "SERVER/DISCOVER"))),
     Rule::server(
@@ -61,7 +61,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("The server responds with 400 and error -32020 if `Mcp-Name` differs from the body.")
-    .fix("Compare `Mcp-Name` with the name or URI of the body.")
+    .hint("Compare `Mcp-Name` with the name or URI of the body.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(name(ctx))),
     Rule::server(
@@ -70,7 +70,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.header.missing-standard"],
     )
     .requirement("The server responds with 400 and error -32020 to a request without `Mcp-Method`, or without a required `Mcp-Name`.")
-    .fix("Reject a request if its headers do not repeat its method and name.")
+    .hint("Reject a request if its headers do not repeat its method and name.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(required(ctx))),
     Rule::server(
@@ -79,12 +79,12 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.header.decode-before-compare"],
     )
     .requirement("The server decodes a `Mcp-Name` encoded as `=?base64?…?=` before it compares it.")
-    .fix("Decode `Mcp-Name` and `Mcp-Param-…` before comparing them with the body.")
+    .hint("Decode `Mcp-Name` and `Mcp-Param-…` before comparing them with the body.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(decoded(ctx))),
     Rule::server("http.name-header-bad-base64", Area::Http, &["http.header.bad-base64"])
         .requirement("The server responds with 400 and error -32020 to a `Mcp-Name` that cannot be decoded.")
-        .fix("Reject `=?base64?…?=` with invalid Base64.")
+        .hint("Reject `=?base64?…?=` with invalid Base64.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(bad_base64(ctx))),
     Rule::server(
@@ -93,7 +93,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.header.not-sentinel-literal"],
     )
     .requirement("The server decodes `Mcp-Name` only between exactly `=?base64?` and `?=`.")
-    .fix("Treat a value with other delimiters, such as `=?BASE64?`, as plain text.")
+    .hint("Treat a value with other delimiters, such as `=?BASE64?`, as plain text.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(literal(ctx))),
 ];

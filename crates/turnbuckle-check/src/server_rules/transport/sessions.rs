@@ -19,7 +19,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.session.id-charset"],
     )
     .requirement("A session id consists of visible ASCII characters.")
-    .fix("Generate session ids of letters, digits and hyphens, such as a UUID.")
+    .hint("Generate session ids of letters, digits and hyphens, such as a UUID.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(visible(ctx))),
     Rule::server(
@@ -28,7 +28,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["security.session.random", "http.session.id-strength"],
     )
     .requirement("Session ids are long and random, and cannot be guessed from others.")
-    .fix("Generate session ids from at least 128 bits of a secure random source.")
+    .hint("Generate session ids from at least 128 bits of a secure random source.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(unpredictable(ctx))),
     Rule::server(
@@ -37,7 +37,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.session.missing-400"],
     )
     .requirement("The server responds with 400 to a request without a required session id.")
-    .fix("Respond with 400 to a request other than `initialize` without `Mcp-Session-Id`.")
+    .hint("Respond with 400 to a request other than `initialize` without `Mcp-Session-Id`.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(missing(ctx))),
     Rule::server(
@@ -46,12 +46,12 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.session.terminated-404"],
     )
     .requirement("The server responds with 404 to a request in an ended session.")
-    .fix("Respond with 404 to an unknown session id, so that clients start a new session.")
+    .hint("Respond with 404 to an unknown session id, so that clients start a new session.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(ended(ctx))),
     Rule::server("sessions.delete", Area::Sessions, &[])
         .requirement("DELETE ends a session, or the server responds with 405.")
-        .fix("Respond to DELETE with 405 if clients may not end sessions.")
+        .hint("Respond to DELETE with 405 if clients may not end sessions.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(delete(ctx))),
 ];

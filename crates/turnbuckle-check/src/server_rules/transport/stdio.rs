@@ -23,21 +23,21 @@ pub(crate) const RULES: &[Rule] = &[
         &["stdio.stdout.only-mcp"],
     )
     .requirement("The server writes only messages to standard output.")
-    .fix("Write logs and banners to standard error; look for libraries that print.")
+    .hint("Write logs and banners to standard error; look for libraries that print.")
     .transports(Transports::Ndjson)
     .passive(only_messages),
     Rule::server(
         "stdio.one-line",
         Area::Stdio,
-        &["stdio.framing.newline", "stdio.framing.no-embedded"],
+        &["stdio.framing.no-embedded", "stdio.framing.newline"],
     )
     .requirement("The server writes each message as one line.")
-    .fix("Write each message as compact JSON without line breaks, followed by one line break.")
+    .hint("Write each message as compact JSON without line breaks, followed by one line break.")
     .transports(Transports::Ndjson)
     .passive(one_line),
     Rule::server("stdio.utf8", Area::Stdio, &["base.encoding.utf8"])
         .requirement("Messages are UTF-8.")
-        .fix("Write messages in UTF-8, whatever the system's encoding is.")
+        .hint("Write messages in UTF-8, whatever the system's encoding is.")
         .transports(Transports::Ndjson)
         .passive(utf8),
     Rule::server(
@@ -46,17 +46,17 @@ pub(crate) const RULES: &[Rule] = &[
         &["stdio.shutdown.server-eof"],
     )
     .requirement("The process exits when its input is closed.")
-    .fix("Exit when standard input ends, and let no timer or thread keep the process alive.")
+    .hint("Exit when standard input ends, and let no timer or thread keep the process alive.")
     .transports(Transports::Stdio)
     .active(|ctx| Box::pin(exits_at_end_of_input(ctx))),
     Rule::server("stdio.ends-on-request", Area::Stdio, &[])
         .requirement("The process exits on SIGTERM.")
-        .fix("Exit on SIGTERM; otherwise clients have to kill the process.")
+        .hint("Exit on SIGTERM; otherwise clients have to kill the process.")
         .transports(Transports::Stdio)
         .active(|ctx| Box::pin(exits_on_sigterm(ctx))),
     Rule::server("stdio.answers-before-leaving", Area::Stdio, &[])
         .requirement("The server responds to requests that it received before its input was closed.")
-        .fix("Respond to all received requests and flush the output before exiting at the end of the input.")
+        .hint("Respond to all received requests and flush the output before exiting at the end of the input.")
         .transports(Transports::Ndjson)
         .active(|ctx| Box::pin(responds_before_exit(ctx))),
 ];

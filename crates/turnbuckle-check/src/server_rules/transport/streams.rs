@@ -23,7 +23,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.sse.event-format"],
     )
     .requirement("Messages have the event type `message`; clients ignore other types.")
-    .fix("Set the event type to `message`, or omit it.")
+    .hint("Set the event type to `message`, or omit it.")
     .warn_only()
     .transports(Transports::Http)
     .passive(|_, transcript| message_events(transcript)),
@@ -33,32 +33,32 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.sse.modern-related", "http.sse.messages-related"],
     )
     .requirement("The messages on the stream of a request belong to that request.")
-    .fix("Send responses on the stream of their request, and change notifications on the streams of their subscribers.")
+    .hint("Send responses on the stream of their request, and change notifications on the streams of their subscribers.")
     .transports(Transports::Http)
     .passive(|_, transcript| own_messages(transcript)),
     Rule::server("streams.not-buffered", Area::Streams, &["http.sse.no-buffering-header"])
         .requirement("A stream response has `X-Accel-Buffering: no`, so that proxies do not buffer it.")
-        .fix("Send `X-Accel-Buffering: no` with every stream.")
+        .hint("Send `X-Accel-Buffering: no` with every stream.")
         .transports(Transports::Http)
         .passive(|_, transcript| not_buffered(transcript)),
     Rule::server("streams.event-ids-unique", Area::Streams, &["http.resume.event-id-unique"])
         .requirement("Event ids are unique within a session, across all streams.")
-        .fix("Include the stream in the event id, or use one counter for all streams of a session.")
+        .hint("Include the stream in the event id, or use one counter for all streams of a session.")
         .transports(Transports::Http)
         .passive(|_, transcript| event_ids(transcript)),
     Rule::server("streams.get-without-answers", Area::Streams, &["http.get.no-response"])
         .requirement("A GET stream carries no responses, unless it resumes another stream.")
-        .fix("Send responses only on the stream of their request.")
+        .hint("Send responses only on the stream of their request.")
         .transports(Transports::Http)
         .passive(|_, transcript| get_without_responses(transcript)),
     Rule::server("streams.each-message-once", Area::Streams, &["http.streams.no-broadcast"])
         .requirement("Each message is sent on one stream only.")
-        .fix("Select one of the open streams for a message instead of sending it on all of them.")
+        .hint("Select one of the open streams for a message instead of sending it on all of them.")
         .transports(Transports::Http)
         .passive(|_, transcript| each_once(transcript)),
     Rule::server("streams.primed", Area::Streams, &["http.sse.prime"])
         .requirement("A stream starts with an event that has an id and no data, from which the client can resume.")
-        .fix("Send `id: …` and an empty `data:` as the first event of a stream.")
+        .hint("Send `id: …` and an empty `data:` as the first event of a stream.")
         .transports(Transports::Http)
         .passive(|_, transcript| primed(transcript)),
     Rule::server(
@@ -67,7 +67,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.sse.response-eventually", "http.sse.no-early-close"],
     )
     .requirement("The server sends the response to a request on the stream of the request.")
-    .fix("Close the stream of a request after its response, not before.")
+    .hint("Close the stream of a request after its response, not before.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(active::response_arrives(ctx))),
     Rule::server(
@@ -76,17 +76,17 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.sse.close-after", "http.sse.modern-final-closes"],
     )
     .requirement("The stream of a request ends after its response.")
-    .fix("Close the stream of a request after its response.")
+    .hint("Close the stream of a request after its response.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(active::ends(ctx))),
     Rule::server("streams.replay-own", Area::Streams, &["http.resume.same-stream"])
         .requirement("A resumed stream replays its messages, and none of other streams.")
-        .fix("Find the stream by the event id, and replay the later events of that stream.")
+        .hint("Find the stream by the event id, and replay the later events of that stream.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(active::replays_own(ctx))),
     Rule::server("streams.survive-disconnection", Area::Streams, &["http.sse.disconnect-not-cancel"])
         .requirement("A request continues when its connection is lost, and a resumed stream delivers its response.")
-        .fix("Do not cancel a request because its connection was closed.")
+        .hint("Do not cancel a request because its connection was closed.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(active::survives(ctx))),
 ];

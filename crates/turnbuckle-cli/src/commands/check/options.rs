@@ -1,9 +1,15 @@
 //! Converts the options of the command line for the checker.
 
+use std::{
+    collections::BTreeSet,
+    io::{self, IsTerminal as _},
+    sync::{Mutex, PoisonError},
+};
+
 use serde_json::Value;
 use turnbuckle_check as check;
 use turnbuckle_check::{
-    CheckOptions, catalog,
+    CheckMessage, CheckOptions, CheckProgress, catalog,
     rule::{Role, Rule},
 };
 use turnbuckle_client as client;
@@ -18,12 +24,13 @@ use crate::{
     context::CommandContext,
     error::{CliError, Result},
     logins,
+    output::{sanitize, style},
     target::{
         CliTarget,
         resolve::{self, ResolvedTarget},
     },
-    tool_args,
-    tool_args::UnknownArguments,
+    tool_args::{self, UnknownArguments},
+    ui::Ui,
 };
 
 impl CheckCommand {
@@ -90,11 +97,57 @@ fn with_timeout_and_progress(mut options: CheckOptions, context: &CommandContext
     if let Some(timeout) = context.options.timeout {
         options.response_timeout = timeout;
     }
+    let output = CheckOutput::new(context.ui.clone());
+    let options = options.on_progress(move |progress| output.progress(progress));
+    if !context.options.verbose {
+        return options;
+    }
     let ui = context.ui.clone();
-    options.on_progress(move |progress| {
-        let message = format!("{} {}", progress.revision, progress.rule);
-        ui.progress(progress.done as f64, Some(progress.total as f64), &message);
-    })
+    options.on_message(move |message| print_message(&ui, message))
+}
+
+/// Shows the progress of a check: a bar on a terminal, otherwise a line for each revision and area.
+struct CheckOutput {
+    ui: Ui,
+    /// The revisions and areas for which a line was printed.
+    printed_areas: Mutex<BTreeSet<(&'static str, &'static str)>>,
+}
+
+impl CheckOutput {
+    fn new(ui: Ui) -> Self {
+        Self {
+            ui,
+            printed_areas: Mutex::default(),
+        }
+    }
+
+    fn progress(&self, progress: CheckProgress) {
+        let (done, total) = (progress.done, progress.total);
+        if io::stderr().is_terminal() {
+            let message = format!("{} {}", progress.revision, progress.rule);
+            self.ui.progress(done as f64, Some(total as f64), &message);
+            return;
+        }
+        let area = (progress.revision.as_str(), progress.area.as_str());
+        let is_new = {
+            let areas = self.printed_areas.lock();
+            areas.unwrap_or_else(PoisonError::into_inner).insert(area)
+        };
+        if is_new {
+            let (revision, area) = area;
+            self.ui
+                .print(&format!("checking {revision} {area} ({done} of {total})\n"));
+        }
+    }
+}
+
+/// Prints a message of a check.
+fn print_message(ui: &Ui, message: CheckMessage<'_>) {
+    let sign = style::styled(style::DIM, if message.from_peer { "<" } else { ">" });
+    let parts = [message.start_line.unwrap_or_default(), message.text];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let text = sanitize::line(&parts.join(" "));
+    ui.print(&format!("{sign} {} {text}\n", message.revision));
 }
 
 pub(super) fn parse_revision(text: &str) -> std::result::Result<Revision, String> {

@@ -8,7 +8,7 @@ use turnbuckle_check::{
     Report,
     report::{
         EvidenceExcerpt, ReportOptions, RuleFinding, RuleStatus, StatusCounts, html, json, junit,
-        markdown, relevant_headers, sarif, spec_link,
+        markdown, relevant_headers, sarif,
     },
     rule::RequirementLevel,
 };
@@ -116,24 +116,24 @@ fn full_finding(finding: &RuleFinding<'_>, report: &Report, width: usize) -> Str
     let mut text = head(finding, width);
     text += &row("found", finding.observed, width);
     text += &row("in", &revisions_text(finding, report), width);
-    for requirement in finding.requirements() {
+    if let Some(requirement) = finding.requirement() {
         let requirement_text = format!("{} ({})", requirement.summary, requirement.id);
         text += &row(requirement.level, &requirement_text, width);
-        if let Some(page) = spec_link(requirement.source) {
+        if let Some(page) = finding.link() {
             text += &format!("{:1$}{page}\n", "", LABEL_WIDTH + 2);
         }
     }
     for (at, shown) in finding.evidence.iter().enumerate() {
         text += &exchange(shown, at == 0, width);
     }
-    text += &row("fix", finding.rule.fix, width);
+    text += &row("hint", finding.rule.hint, width);
     text
 }
 
 fn short_finding(finding: &RuleFinding<'_>, width: usize) -> String {
     let mut text = head(finding, width);
     text += &row("found", finding.observed, width);
-    text += &row("fix", finding.rule.fix, width);
+    text += &row("hint", finding.rule.hint, width);
     text
 }
 
@@ -151,7 +151,8 @@ fn head(finding: &RuleFinding<'_>, width: usize) -> String {
 }
 
 fn row(label: &str, value: &str, width: usize) -> String {
-    let lines = wrap::indented(&sanitize::line(value), LABEL_WIDTH + 2, width);
+    let value: Vec<_> = value.lines().map(sanitize::line).collect();
+    let lines = wrap::indented(&value.join("\n"), LABEL_WIDTH + 2, width);
     let label = style::styled(style::DIM, &format!("  {label:<LABEL_WIDTH$}"));
     format!("{label}{}", lines.get(LABEL_WIDTH + 2..).unwrap_or("\n"))
 }
