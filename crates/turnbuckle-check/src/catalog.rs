@@ -89,10 +89,11 @@ pub(crate) fn position(rule: &Rule) -> usize {
 mod tests {
     use std::collections::HashSet;
 
+    use turnbuckle_protocol::revision::Revision;
     use turnbuckle_spec_coverage::table;
 
     use super::*;
-    use crate::rule::{Check, Role};
+    use crate::rule::{Check, RequirementLevel, Role};
 
     #[test]
     fn every_rule_is_complete_and_has_a_unique_id() {
@@ -127,6 +128,33 @@ mod tests {
                 assert_ne!(row.level, "MAY", "{}: `{id}` is optional", rule.id);
             }
         }
+    }
+
+    #[test]
+    fn rules_do_not_apply_in_revisions_without_their_text() {
+        // The page on completion of 2024-11-05 has no errors.
+        for id in ["completion.missing-argument", "completion.unknown-prompt"] {
+            let rule = find(id).expect("the rule exists");
+            assert!(!rule.applies_in(Revision::V2024_11_05), "{id}");
+            assert!(rule.applies_in(Revision::V2025_03_26), "{id}");
+        }
+    }
+
+    #[test]
+    fn violation_breaks_one_requirement_and_has_its_level() {
+        let rule = find("tools.names").expect("the rule exists");
+        let violated = |id| rule.violated_requirement(id, Revision::V2025_11_25);
+
+        assert!(rule.requirement_ids.len() > 1);
+        assert_eq!(violated(None).map(|row| row.id), Some("tools.name.length"));
+        let charset = Some("tools.name.charset");
+        assert_eq!(violated(charset).map(|row| row.id), charset);
+        // `SHOULD` first and `MUST` second.
+        let rule = find("client.lifecycle.leaves-unknown-version").expect("the rule exists");
+        let level = |id| rule.level_of(id, Revision::V2025_11_25);
+        assert_eq!(level(None), RequirementLevel::Warn);
+        let must = Some("lifecycle.version.client-disconnect-schema");
+        assert_eq!(level(must), RequirementLevel::Fail);
     }
 
     #[test]

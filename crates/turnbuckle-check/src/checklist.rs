@@ -209,6 +209,7 @@ mod tests {
         let violated = RuleOutcome::Violated {
             observed: String::new(),
             evidence: Vec::new(),
+            requirement: None,
         };
         report.runs.push(run_with(Revision::V2026_07_28, violated));
         assert_eq!(line.status(&report), Some(RuleStatus::Fail));

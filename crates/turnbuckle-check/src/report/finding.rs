@@ -366,6 +366,53 @@ mod tests {
     }
 
     #[test]
+    fn link_leads_to_the_revision_that_was_judged() {
+        let links = [
+            (
+                "2026-07-28/schema#methodnotfounderror",
+                Revision::V2025_11_25,
+            ),
+            ("2026-07-28/schema#tool", Revision::V2025_03_26),
+            (
+                "2026-07-28/basic/index#error-responses",
+                Revision::V2025_06_18,
+            ),
+            ("2026-07-28/basic/index#requests", Revision::V2024_10_07),
+            (
+                "2026-07-28/basic/transports/streamable-http#sending-messages",
+                Revision::V2025_06_18,
+            ),
+            (
+                "2026-07-28/basic/patterns/progress#progress-flow",
+                Revision::V2024_11_05,
+            ),
+            (
+                "2026-07-28/server/tools#error-handling",
+                Revision::V2026_07_28,
+            ),
+            (
+                "seps/2575-stateless-mcp#security-implications",
+                Revision::V2025_11_25,
+            ),
+        ];
+        let links: Vec<_> = links
+            .into_iter()
+            .filter_map(|(source, revision)| spec_link_in(source, revision))
+            .collect();
+
+        insta::assert_snapshot!(links.join("\n"), @r"
+        https://modelcontextprotocol.io/specification/2025-11-25/schema
+        https://github.com/modelcontextprotocol/modelcontextprotocol/blob/main/schema/2025-03-26/schema.ts
+        https://modelcontextprotocol.io/specification/2025-06-18/basic#responses
+        https://modelcontextprotocol.io/specification/2024-11-05/basic/messages#requests
+        https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#sending-messages-to-the-server
+        https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/progress#progress-flow
+        https://modelcontextprotocol.io/specification/2026-07-28/server/tools#error-handling
+        https://modelcontextprotocol.io/seps/2575-stateless-mcp#security-implications
+        ");
+    }
+
+    #[test]
     fn most_requirements_have_a_link() {
         let without = table::all()
             .iter()

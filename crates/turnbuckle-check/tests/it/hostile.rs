@@ -1,6 +1,12 @@
 //! Hostile servers: the check still ends.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tokio::io::{
@@ -16,7 +22,10 @@ use turnbuckle_protocol::revision::Revision;
 const BUFFER: usize = 64 * 1024;
 
 /// Checks an ndjson server that responds to the handshake and then runs `then`.
-async fn check<F>(only: &[&str], then: fn(BufReader<DuplexStream>) -> F) -> Report
+async fn check<F>(
+    only: &[&str],
+    then: impl Fn(BufReader<DuplexStream>) -> F + Copy + Send + Sync + 'static,
+) -> Report
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -132,4 +141,151 @@ async fn redirect_is_reported_with_its_location() {
         panic!("{checked:?}");
     };
     assert_eq!((status, &*location), (307, "/mcp/"));
+}
+
+/// Responds to every request with an empty result; `id` changes the id, and the response to `ping` is late.
+async fn respond(mut far: BufReader<DuplexStream>, id: fn(&Value) -> Value, delay: Duration) {
+    let mut line = String::new();
+    while far.read_line(&mut line).await.is_ok_and(|read| read > 0) {
+        let message: Value = serde_json::from_str(&line).unwrap_or_default();
+        line.clear();
+        if message["method"] == "ping" {
+            tokio::time::sleep(delay).await;
+        }
+        if message.get("id").is_some() {
+            let response = json!({ "jsonrpc": "2.0", "id": id(&message["id"]), "result": {} });
+            let response = format!("{response}\n");
+            let _ = far.get_mut().write_all(response.as_bytes()).await;
+        }
+    }
+}
+
+fn statuses(report: &Report) -> Vec<(&'static str, RuleStatus)> {
+    let results = report.results().map(|(_, result)| result);
+    results
+        .map(|result| (result.rule.id, result.status()))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_response_is_waited_for_again() {
+    let late = Duration::from_secs(8);
+    assert!(late > CheckOptions::default().response_timeout);
+
+    let report = check(&["base.ping"], move |far| {
+        respond(far, Value::clone, Duration::from_secs(8))
+    })
+    .await;
+
+    assert_eq!(statuses(&report), [("base.ping", RuleStatus::Pass)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_is_slow_everywhere_is_not_tested() {
+    let report = check_then_silent(&["base.ping"]).await;
+
+    assert_eq!(statuses(&report), [("base.ping", RuleStatus::NotTested)]);
+}
+
+/// Checks a server that responds to the first handshake, and to nothing else.
+async fn check_then_silent(only: &[&str]) -> Report {
+    let sessions = Arc::new(AtomicUsize::new(0));
+    let target = ServerTarget::streams("silent", move || {
+        let is_first = sessions.fetch_add(1, Ordering::Relaxed) == 0;
+        async move {
+            let (near, far) = duplex(BUFFER);
+            tokio::spawn(async move {
+                let mut far = BufReader::new(far);
+                let mut line = String::new();
+                if is_first && far.read_line(&mut line).await.is_ok() {
+                    let message: Value = serde_json::from_str(&line).unwrap_or_default();
+                    let response = opening(&message["id"]);
+                    let _ = far.get_mut().write_all(response.as_bytes()).await;
+                }
+                only_read(far).await;
+            });
+            Ok(split(near))
+        }
+    });
+    let mut options = CheckOptions::default();
+    options.revisions = vec![Revision::V2025_11_25];
+    options.only = only.iter().map(|&name| name.to_owned()).collect();
+    let checked = check_server(&target, &options).await;
+    checked.expect("the server responds to the handshake")
+}
+
+#[tokio::test(start_paused = true)]
+async fn id_of_another_type_is_reported_once_and_at_once() {
+    let report = check(&["base.same-id", "base.ping", "base.many-at-once"], |far| {
+        respond(far, |id| id.to_string().into(), Duration::ZERO)
+    })
+    .await;
+
+    let expected = [
+        ("base.same-id", RuleStatus::Fail),
+        ("base.many-at-once", RuleStatus::Pass),
+        ("base.ping", RuleStatus::Pass),
+    ];
+    assert_eq!(statuses(&report), expected);
+    let findings = report.findings();
+    assert_eq!(
+        findings[0].observed,
+        "the id \"7\" in the response to the request 7"
+    );
+    assert!(report.duration < CheckOptions::default().response_timeout);
+}
+
+/// Closes the connection at the first call of a tool.
+async fn close_at_call(mut far: BufReader<DuplexStream>) {
+    let tools = json!({ "tools": [{
+        "name": "boom", "inputSchema": { "type": "object" }, "annotations": { "readOnlyHint": true },
+    }] });
+    let mut line = String::new();
+    while far.read_line(&mut line).await.is_ok_and(|read| read > 0) {
+        let message: Value = serde_json::from_str(&line).unwrap_or_default();
+        line.clear();
+        let result = match message["method"].as_str() {
+            Some("tools/call") => return,
+            Some("tools/list") => tools.clone(),
+            _ => json!({}),
+        };
+        if message.get("id").is_some() {
+            let response = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+            let response = format!("{response}\n");
+            let _ = far.get_mut().write_all(response.as_bytes()).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_ends_gets_one_finding_that_names_the_tool() {
+    let report = check(&[], close_at_call).await;
+
+    let about_the_end: Vec<_> = report
+        .findings()
+        .into_iter()
+        .filter(|finding| finding.observed.contains("closed the connection"))
+        .map(|finding| {
+            (
+                finding.rule.id,
+                finding.status(),
+                finding.observed.to_owned(),
+            )
+        })
+        .collect();
+    let observed = "the server closed the connection after `tools/call` of the tool `boom`";
+    let expected = (
+        "robustness.stays-alive",
+        RuleStatus::Warn,
+        observed.to_owned(),
+    );
+    assert_eq!(about_the_end, [expected]);
+    assert_eq!(report.server_end(), Some(observed));
+    let not_tested = report.reasons_for(RuleStatus::NotTested);
+    assert!(
+        not_tested
+            .iter()
+            .any(|reason| reason.why == observed && reason.rules.len() > 20),
+        "{not_tested:#?}"
+    );
 }

@@ -112,3 +112,37 @@ async fn process_that_ignores_sigterm_gets_advice() {
         [("stdio.ends-on-request", RuleStatus::Advice)]
     );
 }
+
+/// A server of 2025-11-25 with the tool `boom`, which ends it.
+const CRASHING: &str = r#"
+result() { echo '{"jsonrpc":"2.0","id":'"$id"',"result":'"$1"'}'; }
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+  *'"initialize"'*) result '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+  *tools/list*) result '{"tools":[{"name":"boom","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
+  *tools/call*) echo "no barometer" >&2; exit 3 ;;
+  *) [ -z "$id" ] || result '{}' ;;
+  esac
+done"#;
+
+#[tokio::test]
+async fn process_that_crashes_in_a_tool_gets_one_finding() {
+    let mut options = CheckOptions::default();
+    options.revisions = vec![Revision::V2025_11_25];
+    options.only = vec!["tools.output-fits".to_owned()];
+
+    let report = check_server(&target(CRASHING), &options).await.unwrap();
+
+    let findings = report.findings();
+    let [finding] = &findings[..] else {
+        panic!("{findings:#?}");
+    };
+    assert_eq!(finding.rule.id, "robustness.stays-alive");
+    assert_eq!(
+        finding.observed,
+        "the server process exited with code 3 after `tools/call` of the tool `boom`; last lines of stderr:\nno barometer"
+    );
+    assert!(finding.evidence[0].text.contains("tools/call"));
+    assert_eq!(report.count(RuleStatus::NotTested), 1);
+}

@@ -9,7 +9,13 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{http, sandbox::Sandbox, serve_process::ServeProcess, stdio_programs};
+use crate::{
+    fake_http::{FakeHttp, FakeResponse},
+    http,
+    sandbox::Sandbox,
+    serve_process::ServeProcess,
+    stdio_programs,
+};
 
 /// A server on a socket that supports 2025-11-25 and returns the wrong code for unknown methods.
 fn faulty_server(sandbox: &Sandbox) -> String {
@@ -50,7 +56,19 @@ fn response_to(line: &str) -> Option<Value> {
 const ONE_RULE: &[&str] = &["--only", "base.unknown-method", "--revision", "2025-11-25"];
 
 fn run(sandbox: &Sandbox, words: &[&str]) -> String {
-    without_time(&sandbox.run(&[&["check"], words].concat()))
+    without_time(&without_progress(
+        &sandbox.run(&[&["check"], words].concat()),
+    ))
+}
+
+/// Removes the lines of progress.
+fn without_progress(seen: &str) -> String {
+    let lines = seen.lines().filter(|line| !line.starts_with("checking "));
+    let text: String = lines.map(|line| format!("{line}\n")).collect();
+    let text = text.replace("--- stderr\n---", "---");
+    text.strip_suffix("--- stderr\n")
+        .unwrap_or(&text)
+        .to_owned()
 }
 
 /// Removes the duration and the names of other similar rules.
@@ -138,7 +156,7 @@ fn a_violation_is_shown_with_its_hint_and_is_exit_code_1() {
       found     the error -32603 instead of -32601
       in        2025-11-25
       MUST      Report an unknown or unoffered method with -32601. (base.error.method-not-found)
-                https://modelcontextprotocol.io/specification/2026-07-28/schema#methodnotfounderror
+                https://modelcontextprotocol.io/specification/2025-11-25/schema
       messages  > {"jsonrpc":"2.0","method":"turnbuckle/no-such-method","id":2}
                 < {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"\u001b[31mwhat?"}}
       hint      Return error -32601 when no handler is registered for the method.
@@ -288,8 +306,120 @@ fn a_server_that_cannot_be_checked_is_exit_code_2() {
     --- stderr
     error: the server cannot be reached: the server process exited with code 3; last lines of stderr:
     no barometer
+
+    hint: run again with `--verbose` for details
     --- exit 2
     ");
+}
+
+/// A server in a shell: `initialize` and `call` are results or commands.
+fn shell_server(initialize: &str, call: &str) -> String {
+    let tools = r#"{"tools":[{"name":"boom","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}"#;
+    format!(
+        r#"
+result() {{ echo '{{"jsonrpc":"2.0","id":'"$id"',"result":'"$1"'}}'; }}
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+  *'"initialize"'*) result '{initialize}' ;;
+  *tools/list*) result '{tools}' ;;
+  *tools/call*) {call} ;;
+  *server/discover*) echo '{{"jsonrpc":"2.0","id":'"$id"',"error":{{"code":-32601,"message":"no"}}}}' ;;
+  *) [ -z "$id" ] || result '{{}}' ;;
+  esac
+done"#
+    )
+}
+
+#[test]
+fn a_server_that_cannot_be_used_is_reported_as_by_info() {
+    let sandbox = Sandbox::new();
+    let html = FakeHttp::start(|_| FakeResponse::Html("<!doctype html><h1>Welcome</h1>"));
+    let broken = FakeHttp::start(|_| FakeResponse::Status(500));
+    let without_version = shell_server(
+        r#"{"capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#,
+        ":",
+    );
+    let targets: [&[&str]; 4] = [
+        &[&html.url],
+        &[&broken.url],
+        &["--", "sh", "-c", "echo no barometer >&2; exit 3"],
+        &["--", "sh", "-c", &without_version],
+    ];
+
+    for target in targets {
+        let info = sandbox.run(&[&["info"], target].concat());
+        let check = run(&sandbox, target);
+
+        assert!(
+            info.contains("error: ") && info.ends_with("--- exit 2\n"),
+            "{info}"
+        );
+        assert_eq!(check, info);
+    }
+}
+
+#[test]
+fn a_server_that_crashes_in_a_tool_is_an_incomplete_check() {
+    let sandbox = Sandbox::new();
+    let initialize = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}"#;
+    let server = shell_server(initialize, "echo no barometer >&2; exit 3");
+    let options = ["--only", "tools.output-fits", "--revision", "2025-11-25"];
+
+    let seen = run(
+        &sandbox,
+        &[&options[..], &["--", "sh", "-c", &server]].concat(),
+    );
+
+    let found = seen
+        .split_once("! robustness")
+        .map_or("", |(_, found)| found);
+    let found = found.split_once("messages").map_or("", |(found, _)| found);
+    insta::assert_snapshot!(found, @r"
+    .stays-alive
+      The server runs until its client ends the connection.
+      found     the server process exited with code 3 after `tools/call` of the tool `boom`; last lines
+                of stderr:
+                no barometer
+      in        2025-11-25
+    ");
+    assert!(
+        seen.ends_with(
+            "error: the check is incomplete: the server process exited with code 3 after `tools/call` of the tool `boom`\n--- exit 2\n"
+        ),
+        "{seen}"
+    );
+}
+
+#[test]
+fn progress_is_a_line_per_area_on_a_pipe() {
+    let sandbox = Sandbox::new();
+
+    let seen = sandbox.run(&[&["check", "SOCKET"], ONE_RULE].concat());
+
+    assert!(
+        seen.ends_with("--- stderr\nchecking 2025-11-25 base protocol (0 of 1)\n"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn messages_are_shown_with_verbose() {
+    let sandbox = Sandbox::new();
+    let url = http::serve(&sandbox);
+
+    let socket = sandbox.run(&[&["check", "SOCKET", "-v"], ONE_RULE].concat());
+    let web = sandbox.run(&[&["check", &url, "-v"], ONE_RULE].concat());
+
+    for seen in [&socket, &web] {
+        assert!(
+            seen.contains(r#""method":"turnbuckle/no-such-method""#)
+                && seen.contains("\n> 2025-11-25 "),
+            "{seen}"
+        );
+        assert!(seen.contains("\n< 2025-11-25 {"), "{seen}");
+    }
+    assert!(web.contains("> 2025-11-25 POST /mcp {"), "{web}");
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub(crate) enum FakeResponse {
     Status(u16),
     /// A JSON body with an optional header.
     Json(Value, Option<(&'static str, &'static str)>),
+    /// A page.
+    Html(&'static str),
     /// An event stream that ends after this text.
     Events(&'static str),
     /// No response until the client disconnects.
@@ -125,6 +127,10 @@ fn serve(stream: TcpStream, respond: &Responder, log: &RequestLog) {
                     header.unwrap_or_default()
                 );
                 (head, body.to_string())
+            }
+            FakeResponse::Html(text) => {
+                let head = "200 OK\r\ncontent-type: text/html";
+                (head.to_owned(), text.to_owned())
             }
             FakeResponse::Events(text) => {
                 let head = "200 OK\r\ncontent-type: text/event-stream";

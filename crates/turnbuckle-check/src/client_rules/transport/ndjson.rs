@@ -29,10 +29,12 @@ fn only_messages(runs: &ScenarioRuns) -> Outcome {
     let entries = runs.all().flat_map(|run| &run.entries);
     for (number, entry) in entries.filter(|(_, entry)| entry.direction == Direction::Received) {
         if entry.invalid_utf8 {
-            return Err(NotPassed::violation("the line is not UTF-8", [*number]));
+            let violation = NotPassed::violation("the line is not UTF-8", [*number]);
+            return Err(violation.of("base.encoding.utf8"));
         }
         if entry.json().is_none() && !entry.truncated {
-            return Err(NotPassed::violation("the line is not JSON", [*number]));
+            let violation = NotPassed::violation("the line is not JSON", [*number]);
+            return Err(violation.of("stdio.stdin.only-mcp"));
         }
         evidence.push(*number);
     }

@@ -173,7 +173,15 @@ async fn literal(ctx: &CheckContext) -> Outcome {
 pub(super) fn check_rejected(response: &ProbeResponse) -> Outcome {
     match (response.status, response.value["error"]["code"].as_i64()) {
         (Some(400), Some(HEADER_MISMATCH)) => response.evidence(),
-        _ => Err(response.violation(format!("{}: {}", status(response), response.describe()))),
+        (status_code, code) => {
+            let observed = format!("{}: {}", status(response), response.describe());
+            let violation = response.violation(observed);
+            Err(match (status_code, code) {
+                (_, Some(HEADER_MISMATCH)) => violation.of("http.header.mismatch-status"),
+                (Some(400), _) => violation.of("http.header.mismatch-error"),
+                _ => violation,
+            })
+        }
     }
 }
 

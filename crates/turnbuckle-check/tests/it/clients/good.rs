@@ -130,7 +130,9 @@ async fn call(client: &Client, tool: &str) {
 pub(crate) fn brief(outcome: &RuleOutcome) -> String {
     match outcome {
         RuleOutcome::Passed(_) => "passed".to_owned(),
-        RuleOutcome::Violated { observed, evidence } => {
+        RuleOutcome::Violated {
+            observed, evidence, ..
+        } => {
             let texts: Vec<_> = evidence.iter().map(|shown| shown.text.as_str()).collect();
             format!("violated: {observed}\n    {}", texts.join("\n    "))
         }

@@ -73,6 +73,29 @@ async fn each_mutant_fails_its_rule() {
     super::assert_each_fails_its_rule(mutants()).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn response_that_crosses_its_cancellation_is_not_a_violation() {
+    let variant = Mutant::new("cancellation.no-answer", "responds when it is cancelled")
+        .on_ndjson()
+        .map_received(|incoming| {
+            let id = &incoming.message["params"]["requestId"];
+            if incoming.message["method"] == "notifications/cancelled" && id.is_number() {
+                let result = json!({ "resultType": "complete", "content": [] });
+                incoming.response = Some(json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+            }
+        });
+
+    let report = variant.check_only(&[variant.violates]).await;
+
+    let (_, result) = report.results().next().unwrap();
+    assert_eq!(
+        result.status(),
+        RuleStatus::NotTested,
+        "{:?}",
+        result.outcome
+    );
+}
+
 /// Returns the same result for every request, and exits at the first cancellation.
 async fn exit_on_cancellation(wire: DuplexStream) {
     let (reader, mut writer) = tokio::io::split(wire);

@@ -23,6 +23,9 @@ pub(super) fn mutants() -> Vec<Mutant> {
                     outgoing.text = Some(format!("{notification:#}\n{}", outgoing.message));
                 }
             }),
+        Mutant::new("stdio.one-line", "every message in several lines")
+            .on_ndjson()
+            .map_sent(|outgoing| outgoing.text = Some(format!("{:#}", outgoing.message))),
         Mutant::new("stdio.utf8", "a description in Latin-1")
             .on_ndjson()
             .map_sent(|outgoing| {

@@ -97,10 +97,8 @@ pub(super) async fn notified(ctx: &CheckContext) -> Outcome {
                     list.notification,
                     ctx.pace.response_timeout() * TIMEOUT_FACTOR
                 );
-                return Err(NotPassed::violation(
-                    observed,
-                    before.entries().chain(after.entries()),
-                ));
+                let entries = before.entries().chain(after.entries());
+                return Err(NotPassed::violation(observed, entries).of(list.requirement));
             }
         }
     }

@@ -55,7 +55,12 @@ pub(super) async fn names(ctx: &CheckContext) -> Outcome {
             Some(invalid) => format!("{invalid:?} in the tool name `{name}`"),
             None => continue,
         };
-        return Err(NotPassed::violation(observed, tools.entries()));
+        let violation = NotPassed::violation(observed, tools.entries());
+        return Err(if (1..=MAX_NAME_LENGTH).contains(&length) {
+            violation.of("tools.name.charset")
+        } else {
+            violation
+        });
     }
     Evidence::from_entries(tools.entries())
 }
