@@ -41,11 +41,6 @@ pub enum Server {
 }
 
 impl Plan {
-    /// Reads the command line of this process.
-    pub fn from_process() -> Result<Plan, Failure> {
-        Plan::parse(Options::from_process())
-    }
-
     /// Reads a command line.
     pub fn parse(mut options: Options) -> Result<Plan, Failure> {
         let url = options.value::<String>("--url")?.map(Server::Url);

@@ -3,7 +3,6 @@
 use std::{
     io::{BufRead, BufReader},
     net::SocketAddr,
-    path::PathBuf,
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -139,16 +138,6 @@ impl Memory {
             peak: field("VmHWM:")?,
         })
     }
-}
-
-/// Returns the path of a binary that was built together with this one.
-pub fn sibling_program(name: &str) -> Result<PathBuf, Failure> {
-    let path = std::env::current_exe()?.with_file_name(name);
-    if path.is_file() {
-        return Ok(path);
-    }
-    let build = "cargo build --release -p turnbuckle-bench";
-    Err(format!("`{}` is not there; build it first: {build}", path.display()).into())
 }
 
 fn listening(line: &str) -> Option<(SocketAddr, String)> {

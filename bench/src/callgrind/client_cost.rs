@@ -1,6 +1,6 @@
 //! Measures what a call costs the client.
 
-use std::{path::Path, process::Command};
+use std::process::Command;
 
 use super::{Callgrind, Cost, Profile};
 use crate::{Failure, message::Era, process::ServerProcess};
@@ -11,7 +11,7 @@ impl Callgrind {
         &self,
         era: Era,
         calls: u64,
-        client: &Path,
+        client: &Command,
         server: &mut Command,
         name: &str,
     ) -> Result<Cost, Failure> {
@@ -22,7 +22,8 @@ impl Callgrind {
                 Era::Modern => "modern",
                 Era::Legacy => "legacy",
             };
-            let mut command = Command::new(client);
+            let mut command = Command::new(client.get_program());
+            command.args(client.get_args());
             command.args(["--url", &url, "--era", era, "--calls", &calls.to_string()]);
             let file = self.file(&format!("{name}.{calls}.callgrind"));
             let output = self.around(&command, &file).output()?;
