@@ -1,4 +1,4 @@
-//! Shared by the benchmarks: the messages they send, the responses they read, the server they start.
+//! Shared by the benchmarks: the messages they send, the responses they read, the server they start, the limit.
 //!
 //! Nothing here uses Turnbuckle. The drivers use a server as any client does: a process, a pipe, a socket.
 
@@ -8,6 +8,7 @@ pub mod connection;
 pub mod cores;
 pub mod descriptors;
 pub mod goals;
+pub mod limit;
 pub mod message;
 pub mod options;
 pub mod process;

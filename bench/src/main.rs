@@ -1,4 +1,4 @@
-//! The benchmarks, and the servers and clients that they measure: one binary, whose first argument names the program.
+//! The benchmarks, and the servers and clients that they measure: one binary. Its first argument names the program.
 //!
 //! A separate binary for each would be linked, and optimized across crates, once for each.
 #![expect(

@@ -1,7 +1,5 @@
 //! The programs of this binary: the benchmarks, and the servers and clients that they start.
 
-mod bare;
-mod bare_client;
 #[cfg(feature = "validation")]
 mod checked_server;
 mod compare;
@@ -14,7 +12,11 @@ mod slow_server;
 
 use std::{fmt::Write as _, process::Command};
 
-use turnbuckle_bench::{Failure, options::Options};
+use turnbuckle_bench::{
+    Failure,
+    limit::{bare, bare_client},
+    options::Options,
+};
 
 /// Runs a program with the arguments after its name. Returns whether it passed; only a benchmark can fail.
 type Run = fn(Options) -> Result<bool, Failure>;

@@ -226,6 +226,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_limit_and_ours_are_programs_of_this_binary() {
+        let peers = all().unwrap();
+        let arguments = |command: Option<Command>| {
+            let command = command.unwrap();
+            assert_eq!(command.get_program(), std::env::current_exe().unwrap());
+            let arguments = command.get_args().map(|word| word.to_string_lossy());
+            arguments.collect::<Vec<_>>().join(" ")
+        };
+
+        let [limit, ours] = &peers[..2] else {
+            panic!("{peers:?}")
+        };
+
+        let listen = "--listen 127.0.0.1:0";
+        assert_eq!(arguments(limit.http(&[])), format!("bare http {listen}"));
+        assert_eq!(arguments(limit.streams()), format!("bare streams {listen}"));
+        assert_eq!(arguments(limit.stdio(&[])), "bare stdio");
+        assert_eq!(arguments(limit.client(&["--url"])), "bare-client --url");
+        assert_eq!(
+            arguments(ours.streams()),
+            format!("echo-server {listen} --more")
+        );
+        assert_eq!(arguments(ours.stdio(&[])), "echo-server --stdio");
+        assert_eq!(arguments(ours.client(&[])), "echo-client");
+    }
+
+    #[test]
     fn reads_the_prepared_peers() {
         let text = r#"{"z":{"http":["/a","x"],"lacks":{"http legacy steps":"no progress"}},"b":{"missing":"no node"},"c":{"client":["/c"]}}"#;
         let peers = parse(text).unwrap();

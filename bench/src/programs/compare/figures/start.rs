@@ -75,6 +75,10 @@ impl Figure for Idle {
         Some(Goal::at_most(Metric::Megabytes, 5.0))
     }
 
+    fn leaves_out(&self, peer: &Peer) -> Option<&'static str> {
+        leaves_out_limit(peer)
+    }
+
     fn round(&self, peer: &Peer, places: Cores) -> Result<Option<Sample>, Failure> {
         let Some(mut command) = program(peer)? else {
             return Ok(None);
@@ -104,7 +108,7 @@ impl Figure for Size {
     }
 
     fn leaves_out(&self, peer: &Peer) -> Option<&'static str> {
-        (peer.role == Role::Limit).then_some("is one of several programs in a binary")
+        leaves_out_limit(peer)
     }
 
     fn rounds(&self) -> usize {
@@ -122,6 +126,11 @@ impl Figure for Size {
         let megabytes = stripped_size(&program)? as f64 / MEGABYTE;
         Ok(Some(vec![(Metric::Megabytes, megabytes)]))
     }
+}
+
+/// The file and the resident memory of the limit are those of the whole binary, which is much larger than the limit.
+fn leaves_out_limit(peer: &Peer) -> Option<&'static str> {
+    (peer.role == Role::Limit).then_some("is one of several programs in a binary")
 }
 
 /// Returns the stdio server to start: of ours the smallest.
@@ -149,5 +158,22 @@ fn stripped_size(program: &Path) -> Result<u64, Failure> {
         Ok(size?)
     } else {
         Err(format!("cannot strip {}", program.display()).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::programs::compare::peer;
+
+    #[test]
+    fn the_limit_has_a_start_but_no_size_of_its_own() {
+        for peer in peer::all().unwrap() {
+            let is_limit = peer.role == Role::Limit;
+
+            assert_eq!(FirstAnswer.leaves_out(&peer), None);
+            assert_eq!(Idle.leaves_out(&peer).is_some(), is_limit);
+            assert_eq!(Size.leaves_out(&peer).is_some(), is_limit);
+        }
     }
 }

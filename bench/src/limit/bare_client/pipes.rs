@@ -5,13 +5,12 @@ use std::{
     process::{Command, Stdio},
 };
 
-use turnbuckle_bench::{
+use super::call;
+use crate::{
     Failure,
     client::{Plan, Stopwatch},
     message::{self, Era},
 };
-
-use super::call;
 
 /// Makes the planned calls, and returns their cost.
 pub(crate) fn run(plan: &Plan, command: &[String]) -> Result<String, Failure> {

@@ -6,14 +6,14 @@ mod call;
 mod http;
 mod pipes;
 
-use turnbuckle_bench::{
+use crate::{
     Failure,
     client::{Plan, Server},
     options::Options,
 };
 
 /// Makes the calls and prints their cost.
-pub(super) fn run(options: Options) -> Result<bool, Failure> {
+pub fn run(options: Options) -> Result<bool, Failure> {
     let plan = Plan::parse(options)?;
     let report = match &plan.server {
         Server::Url(url) => http::run(&plan, url)?,

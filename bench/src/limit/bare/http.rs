@@ -18,9 +18,9 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
-use turnbuckle_bench::Failure;
 
 use super::respond::{Reply, is_initialize, respond as reply_to};
+use crate::Failure;
 
 /// Serves every connection until the process ends.
 pub(crate) async fn serve(listen: SocketAddr) -> Result<(), Failure> {

@@ -2,9 +2,8 @@
 
 use std::io::{BufRead, BufReader, Write};
 
-use turnbuckle_bench::Failure;
-
 use super::respond::{Reply, respond};
+use crate::Failure;
 
 /// Responds line by line until the input ends.
 pub(crate) fn serve() -> Result<(), Failure> {

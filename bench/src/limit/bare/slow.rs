@@ -21,9 +21,9 @@ use hyper::{
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
-use turnbuckle_bench::Failure;
 
 use super::http::status;
+use crate::Failure;
 
 /// Serves HTTP/1.1 and HTTP/2 on one port until the process ends.
 pub(crate) async fn serve(listen: SocketAddr) -> Result<(), Failure> {

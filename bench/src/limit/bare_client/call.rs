@@ -4,7 +4,8 @@ use std::{borrow::Cow, sync::LazyLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use turnbuckle_bench::{Failure, message::Era};
+
+use crate::{Failure, message::Era};
 
 /// Writes a call of `echo`.
 pub(crate) fn write(era: Era, id: u64, message: &str) -> Result<Vec<u8>, Failure> {
@@ -79,9 +80,8 @@ struct Text<'a> {
 
 #[cfg(test)]
 mod tests {
-    use turnbuckle_bench::message;
-
     use super::*;
+    use crate::message;
 
     #[test]
     fn a_call_has_the_bytes_that_every_bench_sends() {

@@ -12,13 +12,13 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use turnbuckle_bench::{
+
+use super::call;
+use crate::{
     Failure,
     client::{Plan, Stopwatch},
     message::{self, Era},
 };
-
-use super::call;
 
 /// Makes the planned calls, and returns their cost.
 #[tokio::main]

@@ -13,12 +13,12 @@ mod streams;
 
 use std::net::SocketAddr;
 
-use turnbuckle_bench::{Failure, options::Options};
+use crate::{Failure, options::Options};
 
 const USAGE: &str = "usage: turnbuckle-bench bare (http [--listen ADDR] | streams [--listen ADDR] | slow [--listen ADDR] | stdio) [--tools N] [--more]";
 
 /// Serves until the process or its input ends.
-pub(super) fn run(mut options: Options) -> Result<bool, Failure> {
+pub fn run(mut options: Options) -> Result<bool, Failure> {
     let verb = options.verb().unwrap_or_default();
     let listen = options.value("--listen")?;
     let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));

@@ -156,9 +156,8 @@ static SERVER_META: LazyLock<Box<RawValue>> = LazyLock::new(|| {
 
 #[cfg(test)]
 mod tests {
-    use turnbuckle_bench::message::{self, Era};
-
     use super::*;
+    use crate::message::{self, Era};
 
     fn text(message: &str) -> String {
         let Some(Reply::One(response)) = respond(message.as_bytes()) else {

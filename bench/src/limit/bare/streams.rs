@@ -27,9 +27,9 @@ use tokio::{
     net::TcpListener,
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
 };
-use turnbuckle_bench::Failure;
 
 use super::http;
+use crate::Failure;
 
 /// Serves every connection until the process ends.
 pub(crate) async fn serve(listen: SocketAddr) -> Result<(), Failure> {
