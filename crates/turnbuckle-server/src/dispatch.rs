@@ -231,7 +231,7 @@ impl Dispatch<'_, '_> {
     /// Lists the tools of the first view that applies to the request, or all.
     fn list_tool_view(self) -> RunningRequest {
         let tools = &self.server.catalog().tools;
-        let extensions = &self.call.caller.extensions;
+        let extensions = &self.call.origin.extensions;
         let views = self.server.tool_views().iter();
         let mut listed = views.filter_map(|view| view.list(tools, extensions).transpose());
         match listed.next() {

@@ -27,7 +27,7 @@ impl Dispatch<'_, '_> {
         }
         let call = self.call;
         let run = subscriptions::listen(call.clone(), notifications);
-        let run = match credential_lifetime(call.caller.principal.as_deref()) {
+        let run = match credential_lifetime(call.origin.principal.as_deref()) {
             Some(lifetime) => {
                 DispatchOutcome::Handler(Box::pin(limited(call.clone(), lifetime, run)))
             }
