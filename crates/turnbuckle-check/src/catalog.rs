@@ -181,11 +181,4 @@ mod tests {
         );
         assert!(near("zebra").is_empty());
     }
-
-    #[test]
-    fn only_small_distances_and_contained_names_are_similar() {
-        assert_eq!(distance("base.pong", "base.ping"), Some(1));
-        assert_eq!(distance("kitten", "sitting"), None);
-        assert_eq!(distance("ping", "base.ping"), Some(4));
-    }
 }

@@ -67,4 +67,11 @@ mod tests {
         assert_eq!(similar(&long), [""; 0]);
         assert_eq!(most_similar("path", [long]), [""; 0]);
     }
+
+    #[test]
+    fn only_small_distances_and_contained_names_are_similar() {
+        assert_eq!(distance("base.pong", "base.ping"), Some(1));
+        assert_eq!(distance("kitten", "sitting"), None);
+        assert_eq!(distance("ping", "base.ping"), Some(4));
+    }
 }
