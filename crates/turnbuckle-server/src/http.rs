@@ -15,6 +15,7 @@
 
 mod auth;
 mod body;
+mod caller_shares;
 mod changes;
 mod connection;
 mod endpoint;
@@ -74,8 +75,15 @@ pub async fn serve(listener: impl Listener, server: Server) -> io::Result<()> {
 /// status 429, or 503 if the table is full, and `Retry-After`. Requests for an ended session get 404, after which clients
 /// send `initialize` again.
 ///
+/// Concurrent requests and partially received bodies are divided as well. A caller may use three quarters of what it uses
+/// and what is free ([`max_caller_share`](Self::max_caller_share)): a single caller gets three quarters of the whole,
+/// further callers three quarters of the rest, and a caller without requests gets what is free. Requests beyond the share
+/// have status 429. Responses that are ready at once do not count. When the log of resumable streams is full, the caller with
+/// the largest part of it loses its oldest events.
+///
 /// Loopback addresses, private addresses and unknown addresses may be shared by all callers behind a reverse proxy.
-/// Together they may use the whole session table, and they lose sessions first to callers with fewer. No forwarding
+/// Together they may use the whole session table, and they lose sessions first to callers with fewer. They may use
+/// everything that is free while no other caller has requests. No forwarding
 /// header is trusted. Behind a proxy, let a layer before the [service](Self::into_service) insert the client's
 /// `SocketAddr` into the request extensions, or identify callers with [an authenticator](Self::authenticator).
 ///
@@ -169,6 +177,7 @@ struct HttpOptions {
     body_limit: usize,
     partial_body_budget: usize,
     max_in_flight: usize,
+    max_caller_percent: usize,
     max_calls_per_session: usize,
     max_connections: usize,
     header_timeout: Duration,
@@ -198,6 +207,7 @@ impl Default for HttpOptions {
             body_limit: 4 * 1024 * 1024,
             partial_body_budget: 256 * 1024 * 1024,
             max_in_flight: 10_000,
+            max_caller_percent: 75,
             max_calls_per_session: 256,
             max_connections: 16_384,
             header_timeout: Duration::from_secs(10),
@@ -360,6 +370,15 @@ impl Http {
         self
     }
 
+    /// Limits the share of one caller in [`max_in_flight`](Self::max_in_flight) and
+    /// [`partial_body_budget`](Self::partial_body_budget), in percent of what the caller uses and what is free. The default is
+    /// 75; 100 disables the limit. Beyond it, requests get status 429. See [above](Self#one-caller-and-all-others).
+    #[must_use]
+    pub fn max_caller_share(mut self, percent: u8) -> Self {
+        self.options.max_caller_percent = percent.into();
+        self
+    }
+
     /// Limits the number of running calls of one session. The default is 256. Beyond the limit, calls get an error with
     /// status 429.
     ///
@@ -409,8 +428,9 @@ impl Http {
     /// Sets how long a connection may accept no bytes while a write is pending. The default is one minute.
     ///
     /// A client that reads nothing for this long is considered disconnected: its connection is closed, and calls that are bound to the
-    /// connection are dropped. For HTTP/2 the timeout applies to the connection, not to its streams. It does not apply to
-    /// an [`HttpService`]: its connections are accepted elsewhere.
+    /// connection are dropped. In HTTP/2, bytes that wait for the flow-control window are pending as well; reading something of
+    /// any response on the connection is enough. The timeout does not apply to an [`HttpService`]: its connections are
+    /// accepted elsewhere.
     #[must_use]
     pub fn write_timeout(mut self, timeout: Duration) -> Self {
         self.options.write_timeout = timeout.min(MAX_TIMEOUT);

@@ -165,6 +165,8 @@ pub(crate) struct NdjsonOptions {
     pub(crate) max_in_flight: u32,
     pub(crate) principal: Option<Principal>,
     pub(crate) extensions: Extensions,
+    /// Maximum number of concurrent calls, where `max_in_flight` is shared with other connections.
+    pub(crate) max_own_calls: usize,
     /// Maximum bytes of `initialize` parameters.
     pub(crate) max_initialize_bytes: usize,
 }
@@ -174,6 +176,7 @@ impl Default for NdjsonOptions {
         Self {
             line_limit: 4 * 1024 * 1024,
             max_in_flight: 10_000,
+            max_own_calls: usize::MAX,
             principal: None,
             extensions: Extensions::new(),
             // A single peer is limited by the line length.

@@ -4,7 +4,7 @@ use std::{fmt, future::poll_fn, ops::Deref, str::FromStr, task::Poll};
 
 use bytes::Bytes;
 
-use crate::{BoxFuture, SessionId, StoreError};
+use crate::{BoxFuture, SessionId, SessionOwner, StoreError};
 
 /// Stores the events sent on the streams of a session, so that a client can resume a stream.
 ///
@@ -12,10 +12,11 @@ use crate::{BoxFuture, SessionId, StoreError};
 /// the oldest events first; [`EventReplay::lost`] reports that a resumed stream has a gap. The newest event of a
 /// stream is removed only when the total limit of all streams is exceeded.
 pub trait EventStore: Send + Sync {
-    /// Opens a stream.
+    /// Opens a stream of a session. When the log is full, the owner with the largest part of it loses events first.
     fn open_stream<'a>(
         &'a self,
         session: &'a SessionId,
+        owner: &'a SessionOwner,
     ) -> BoxFuture<'a, Result<StreamId, StoreError>>;
 
     /// Appends an event to a stream and returns its id.

@@ -6,11 +6,12 @@ pub(super) mod cors;
 mod host_origin;
 mod layer;
 
-use std::sync::Arc;
+use std::{future::poll_fn, net::SocketAddr, pin::pin, sync::Arc, task::Poll};
 
 use ::http::{Method, Response, request::Parts};
 use authenticator::DOCUMENT_METHODS;
 pub(crate) use authenticator::SharedAuthenticator;
+use bytes::Bytes;
 pub(super) use host_origin::{HostOriginCheck, WebOrigin};
 pub use layer::{AuthLayer, AuthService};
 use turnbuckle_protocol::authenticator::Authenticator;
@@ -19,7 +20,8 @@ use crate::http::{
     Http,
     body::ResponseBody,
     connection::ConnectionHandle,
-    endpoint::{Endpoint, RequestHead, options_response},
+    endpoint::{Endpoint, InFlightPermit, RequestHead, options_response},
+    session::limits::owner_for_address,
 };
 
 impl Http {
@@ -85,14 +87,16 @@ pub(super) async fn respond<B: http_body::Body>(
         return endpoint.dispatch(parts, body, connection).await;
     }
     // Unauthenticated requests count as in flight too, since the authenticator may send requests of its own.
-    let permit = match endpoint.acquire_permit() {
+    let forwarded = parts.extensions.get::<SocketAddr>().copied();
+    let peer = forwarded.or_else(|| connection.peer());
+    let mut permit = match endpoint.acquire_permit(|| owner_for_address(peer)) {
         Ok(permit) => permit,
         Err(response) => return response,
     };
     if is_mcp_path {
         // Browsers send CORS preflight requests without credentials.
         if parts.method != Method::OPTIONS
-            && let Err(response) = authenticator.authenticate(&mut parts).await
+            && let Err(response) = authenticate(authenticator, &mut parts, peer, &mut permit).await
         {
             drop(permit);
             return response.map(ResponseBody::full);
@@ -105,4 +109,21 @@ pub(super) async fn respond<B: http_body::Body>(
     }
     drop(permit);
     endpoint.dispatch(parts, body, connection).await
+}
+
+/// Authenticates a request. If that takes a while, the request counts for the address that it comes from.
+async fn authenticate(
+    authenticator: &SharedAuthenticator,
+    parts: &mut Parts,
+    peer: Option<SocketAddr>,
+    permit: &mut InFlightPermit,
+) -> Result<(), Response<Bytes>> {
+    let mut authenticating = pin!(authenticator.authenticate(parts));
+    match poll_fn(|cx| Poll::Ready(authenticating.as_mut().poll(cx))).await {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => {
+            permit.count_for_owner(|| owner_for_address(peer));
+            authenticating.await
+        }
+    }
 }

@@ -20,7 +20,7 @@ use ::http::{
 use bytes::Bytes;
 use tokio::time::Instant;
 use turnbuckle_protocol::Principal;
-use turnbuckle_store::StoreError;
+use turnbuckle_store::{SessionOwner, StoreError};
 
 use crate::{
     Server,
@@ -28,6 +28,7 @@ use crate::{
         HttpOptions, SessionMode, UrlQuery,
         auth::{self, HostOriginCheck, cors},
         body::ResponseBody,
+        caller_shares::{CallerShares, CallerUsage},
         changes::ChangeFanout,
         connection::ConnectionHandle,
         http_sse::{self, HttpSseRegistry, HttpSseRoute},
@@ -35,7 +36,7 @@ use crate::{
         mcp_headers::VersionHeader,
         post::{self, PartialBodyBudget},
         responses,
-        session::{self, ActiveSessions, ExpirySweeper},
+        session::{self, ActiveSessions, ExpirySweeper, limits},
         stream::get_stream,
         unread_body::{TrackedBody, UnreadBody, respond_after_drain},
     },
@@ -57,6 +58,9 @@ pub(super) struct Endpoint {
     http_sse: Option<Arc<HttpSseRegistry>>,
     host_origin: HostOriginCheck,
     in_flight: AtomicUsize,
+    /// The number of requests in flight up to which no caller can exceed its share.
+    max_unshared: usize,
+    pub(super) caller_shares: CallerShares,
     pub(super) partial_bodies: PartialBodyBudget,
     pub(super) log_limiters: LogLimiters,
     /// Separate from the server's own signal, since other transports may serve the same server.
@@ -69,7 +73,10 @@ impl Endpoint {
         options: HttpOptions,
         bound_addr: Option<SocketAddr>,
     ) -> Self {
+        let caller_shares = CallerShares::new(options.max_caller_percent);
         Self {
+            max_unshared: caller_shares.part_of(options.max_in_flight),
+            caller_shares,
             host_origin: HostOriginCheck::new(&options, bound_addr),
             started: Instant::now(),
             active_sessions: ActiveSessions::default(),
@@ -78,7 +85,7 @@ impl Endpoint {
             http_sse: options
                 .http_sse
                 .clone()
-                .map(|http_sse| Arc::new(HttpSseRegistry::new(http_sse, options.max_in_flight))),
+                .map(|http_sse| Arc::new(HttpSseRegistry::new(http_sse, &options))),
             in_flight: AtomicUsize::new(0),
             partial_bodies: PartialBodyBudget::new(options.partial_body_budget),
             log_limiters: LogLimiters::default(),
@@ -274,23 +281,46 @@ impl Endpoint {
         }
     }
 
-    /// Counts a request as in flight, or returns an error response at the limit.
+    /// Counts a request as in flight, or returns an error response at the limit, or at the limit of its caller.
     pub(super) fn acquire_permit(
         self: &Arc<Self>,
+        owner: impl FnOnce() -> SessionOwner,
     ) -> Result<InFlightPermit, Response<ResponseBody>> {
         let permit = InFlightPermit {
             endpoint: self.clone(),
+            caller: None,
         };
         let running = self.in_flight.fetch_add(1, Ordering::Relaxed);
-        if running < self.options.max_in_flight {
+        if running < self.max_unshared {
             return Ok(permit);
         }
-        Err(responses::service_unavailable(
-            None,
-            "too many concurrent requests; retry in a few seconds",
-        ))
+        self.check_share(running, &owner()).map(|()| permit)
+    }
+
+    /// Checks the limit for all callers and that of one caller, before it gets one more request.
+    #[cold]
+    fn check_share(
+        &self,
+        running: usize,
+        owner: &SessionOwner,
+    ) -> Result<(), Response<ResponseBody>> {
+        let free = self.options.max_in_flight.saturating_sub(running);
+        if free == 0 {
+            return Err(responses::service_unavailable(
+                None,
+                "too many concurrent requests; retry in a few seconds",
+            ));
+        }
+        if !self.caller_shares.allow_request(owner, free) {
+            return Err(responses::too_many_requests(None, TOO_MANY_CALLS));
+        }
+        Ok(())
     }
 }
+
+/// The error text for a caller beyond its share.
+pub(super) const TOO_MANY_CALLS: &str =
+    "too many concurrent requests of one caller; retry when some have finished";
 
 /// Rate limiters for log messages that clients can cause repeatedly.
 #[derive(Default)]
@@ -356,11 +386,30 @@ pub(super) fn options_response(
 
 /// Counts a request as in flight until it is dropped.
 pub(super) struct InFlightPermit {
-    endpoint: Arc<Endpoint>,
+    pub(super) endpoint: Arc<Endpoint>,
+    /// Set once the request waits.
+    caller: Option<Arc<CallerUsage>>,
+}
+
+impl InFlightPermit {
+    /// Counts the request as a waiting request of its caller.
+    pub(super) fn count_for(&mut self, head: &RequestHead) -> &CallerUsage {
+        self.count_for_owner(|| limits::quota_owner(head))
+    }
+
+    /// Counts the request as a waiting request of this owner, unless it is counted already.
+    pub(super) fn count_for_owner(&mut self, owner: impl FnOnce() -> SessionOwner) -> &CallerUsage {
+        let shares = &self.endpoint.caller_shares;
+        self.caller
+            .get_or_insert_with(|| shares.add_request(owner()))
+    }
 }
 
 impl Drop for InFlightPermit {
     fn drop(&mut self) {
+        if let Some(caller) = &self.caller {
+            self.endpoint.caller_shares.remove_request(caller);
+        }
         self.endpoint.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -32,10 +32,11 @@ use crate::{
     http::{
         HttpOptions, SessionMode,
         body::ResponseBody,
+        caller_shares::{CallerShares, CallerUsage, LimitUsage},
         endpoint::{Endpoint, InFlightPermit, RequestHead},
         mcp_headers::MCP_SESSION_ID,
         responses,
-        session::missing_session_id,
+        session::{limits, missing_session_id},
     },
     lifecycle::{self, MessageClass, SessionPresence},
     request::RunningRequest,
@@ -50,11 +51,11 @@ pub(super) async fn post<B: http_body::Body>(
     if let Err(response) = check_headers(&head.headers) {
         return response;
     }
-    let permit = match endpoint.acquire_permit() {
+    let mut permit = match endpoint.acquire_permit(|| limits::quota_owner(head)) {
         Ok(permit) => permit,
         Err(response) => return response,
     };
-    let bytes = match read_body(endpoint, pin!(body)).await {
+    let bytes = match read_body(&mut permit, head, pin!(body)).await {
         Ok(bytes) => bytes,
         Err(response) => return response,
     };
@@ -64,7 +65,7 @@ pub(super) async fn post<B: http_body::Body>(
         PostRoute::Respond(response) => return response,
     };
     drop(bytes);
-    stateless::respond(running_request, permit, &endpoint.options).await
+    stateless::respond(running_request, permit, head).await
 }
 
 /// The next step for the message of a POST.
@@ -200,10 +201,11 @@ pub(super) fn accepted_types(headers: &HeaderMap) -> Accept {
 
 /// Reads a whole body within the limits on size and time.
 pub(super) async fn read_body<B: http_body::Body>(
-    endpoint: &Endpoint,
+    permit: &mut InFlightPermit,
+    head: &RequestHead,
     mut body: Pin<&mut B>,
 ) -> Result<Bytes, Response<ResponseBody>> {
-    let limit = endpoint.options.body_limit;
+    let limit = permit.endpoint.options.body_limit;
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large(limit));
     }
@@ -211,21 +213,27 @@ pub(super) async fn read_body<B: http_body::Body>(
     let first = poll_fn(|cx| Poll::Ready(poll_chunk(body.as_mut(), cx))).await;
     match first {
         Poll::Ready(Some(Ok(first))) if body.is_end_stream() => check_limit(limit, first),
-        first => Box::pin(read_with_timeout(endpoint, body, first)).await,
+        first => Box::pin(read_with_timeout(permit, head, body, first)).await,
     }
 }
 
 async fn read_with_timeout<B: http_body::Body>(
-    endpoint: &Endpoint,
+    permit: &mut InFlightPermit,
+    head: &RequestHead,
     body: Pin<&mut B>,
     first: Poll<Option<BodyChunk>>,
 ) -> Result<Bytes, Response<ResponseBody>> {
+    let endpoint = permit.endpoint.clone();
     let HttpOptions {
         body_limit,
         body_timeout,
         ..
     } = endpoint.options;
-    let collected = collect(body, first, body_limit, &endpoint.partial_bodies);
+    let caller = permit.count_for(head);
+    let share = endpoint
+        .partial_bodies
+        .share(&endpoint.caller_shares, caller);
+    let collected = collect(body, first, body_limit, share);
     match tokio::time::timeout(body_timeout, collected).await {
         Ok(bytes) => bytes,
         Err(_) => Err(responses::invalid_request(
@@ -239,7 +247,7 @@ async fn collect<B: http_body::Body>(
     mut body: Pin<&mut B>,
     first: Poll<Option<BodyChunk>>,
     limit: usize,
-    partial_bodies: &PartialBodyBudget,
+    mut share: BudgetShare<'_>,
 ) -> Result<Bytes, Response<ResponseBody>> {
     let first = match first {
         Poll::Ready(first) => first.transpose()?,
@@ -252,7 +260,6 @@ async fn collect<B: http_body::Body>(
     if body.is_end_stream() {
         return Ok(first);
     }
-    let mut share = partial_bodies.share();
     share.reserve(first.len())?;
     let Some(second) = next_chunk(body.as_mut()).await? else {
         return Ok(first);
@@ -337,9 +344,11 @@ impl PartialBodyBudget {
         }
     }
 
-    fn share(&self) -> BudgetShare<'_> {
+    fn share<'a>(&'a self, shares: &'a CallerShares, caller: &'a CallerUsage) -> BudgetShare<'a> {
         BudgetShare {
             budget: self,
+            shares,
+            caller,
             bytes: 0,
         }
     }
@@ -348,27 +357,45 @@ impl PartialBodyBudget {
 /// The bytes that one partially received body occupies. They are returned on drop.
 struct BudgetShare<'a> {
     budget: &'a PartialBodyBudget,
+    shares: &'a CallerShares,
+    caller: &'a CallerUsage,
     bytes: usize,
 }
 
 impl BudgetShare<'_> {
-    /// Reserves bytes for more of the body, or returns an error response if the budget is exhausted.
+    /// Reserves bytes for more of the body, or returns an error response if the budget or the share of the caller is
+    /// exhausted.
     fn reserve(&mut self, bytes: usize) -> Result<(), Response<ResponseBody>> {
         self.bytes += bytes;
-        let used = self.budget.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if used <= self.budget.max_bytes {
-            return Ok(());
+        let used = self.budget.used.fetch_add(bytes, Ordering::Relaxed);
+        let by_caller = self.caller.body_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if used + bytes > self.budget.max_bytes {
+            return Err(responses::service_unavailable(
+                None,
+                "too many partially received bodies; retry in a few seconds",
+            ));
         }
-        Err(responses::service_unavailable(
-            None,
-            "too many partially received bodies; retry in a few seconds",
-        ))
+        let usage = LimitUsage {
+            by_caller,
+            by_others: used.saturating_sub(by_caller),
+            free: self.budget.max_bytes - used,
+        };
+        if !self.shares.allow(self.caller.owner(), &usage) {
+            return Err(responses::too_many_requests(
+                None,
+                "too many partially received bodies of one caller; retry when some are complete",
+            ));
+        }
+        Ok(())
     }
 }
 
 impl Drop for BudgetShare<'_> {
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.caller
+            .body_bytes
+            .fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -377,6 +404,7 @@ mod tests {
     use std::{collections::VecDeque, convert::Infallible, pin::pin};
 
     use http_body::Frame;
+    use turnbuckle_store::SessionOwner;
 
     use super::*;
 
@@ -408,44 +436,65 @@ mod tests {
         }
     }
 
-    fn is_pending(
+    /// Reads a body of so many chunks of 100 bytes that never ends. Returns the status if it is rejected.
+    macro_rules! read_partial {
+        ($name:ident, $chunks:expr, $budget:expr, $shares:expr, $caller:expr) => {
+            let body = pin!(PendingChunks::new($chunks));
+            let share = $budget.share(&$shares, &$caller);
+            let mut $name = pin!(collect(body, Poll::Pending, 1000, share));
+            let $name = status($name.as_mut());
+        };
+    }
+
+    /// Polls once. Returns the status of a rejection.
+    fn status(
         reading: Pin<&mut impl Future<Output = Result<Bytes, Response<ResponseBody>>>>,
-    ) -> bool {
-        reading
-            .poll(&mut Context::from_waker(std::task::Waker::noop()))
-            .is_pending()
+    ) -> Option<u16> {
+        match reading.poll(&mut Context::from_waker(std::task::Waker::noop())) {
+            Poll::Pending => None,
+            Poll::Ready(Err(response)) => Some(response.status().as_u16()),
+            Poll::Ready(Ok(_)) => panic!("the body has no end"),
+        }
     }
 
     #[test]
     fn partial_bodies_share_a_budget_and_return_it() {
-        let partial_bodies = PartialBodyBudget::new(500);
+        let (budget, shares) = (PartialBodyBudget::new(500), CallerShares::new(75));
+        let caller = shares.add_request(SessionOwner::shared("unknown"));
         {
-            let body = pin!(PendingChunks::new(4));
-            let mut first = pin!(collect(body, Poll::Pending, 1000, &partial_bodies));
-            assert!(is_pending(first.as_mut()));
-            let body = pin!(PendingChunks::new(2));
-            let mut second = pin!(collect(body, Poll::Pending, 1000, &partial_bodies));
-            let rejected = second
-                .as_mut()
-                .poll(&mut Context::from_waker(std::task::Waker::noop()));
-            let Poll::Ready(Err(response)) = rejected else {
-                panic!("the budget is exhausted");
-            };
-            assert_eq!(response.status(), 503);
+            read_partial!(first, 4, budget, shares, caller);
+            read_partial!(second, 2, budget, shares, caller);
+
+            assert_eq!((first, second), (None, Some(503)));
         }
 
-        assert_eq!(partial_bodies.used.load(Ordering::Relaxed), 0);
-        let body = pin!(PendingChunks::new(5));
-        let mut third = pin!(collect(body, Poll::Pending, 1000, &partial_bodies));
-        assert!(is_pending(third.as_mut()));
+        assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+        read_partial!(third, 5, budget, shares, caller);
+        assert_eq!(third, None);
+    }
+
+    #[test]
+    fn the_partial_bodies_of_one_caller_leave_room_for_others() {
+        let (budget, shares) = (PartialBodyBudget::new(1000), CallerShares::new(75));
+        let greedy = shares.add_request(SessionOwner::caller("greedy"));
+        let modest = shares.add_request(SessionOwner::caller("modest"));
+        read_partial!(first, 7, budget, shares, greedy);
+        read_partial!(second, 2, budget, shares, greedy);
+        assert_eq!((first, second), (None, Some(429)));
+
+        read_partial!(third, 1, budget, shares, modest);
+
+        assert_eq!(third, None);
     }
 
     #[test]
     fn a_body_in_one_chunk_uses_no_budget() {
-        let partial_bodies = PartialBodyBudget::new(0);
+        let (budget, shares) = (PartialBodyBudget::new(0), CallerShares::new(75));
+        let caller = shares.add_request(SessionOwner::caller("one"));
         let body = pin!(http_body_util::Full::new(Bytes::from_static(b"whole")));
 
-        let mut reading = pin!(collect(body, Poll::Pending, 1000, &partial_bodies));
+        let share = budget.share(&shares, &caller);
+        let mut reading = pin!(collect(body, Poll::Pending, 1000, share));
 
         let outcome = reading
             .as_mut()

@@ -51,6 +51,8 @@ pub(crate) struct NdjsonConnection {
     /// One permit per concurrent call.
     pub(super) calls: Arc<Semaphore>,
     pub(super) max_in_flight: u32,
+    /// Maximum number of its own calls, where the permits are shared.
+    max_own_calls: usize,
     /// State shared by requests.
     pub(super) connection: Arc<ConnectionState>,
     session: Mutex<Option<Arc<SessionRecord>>>,
@@ -89,6 +91,7 @@ impl NdjsonConnection {
             runtime: Arc::default(),
             calls,
             max_in_flight: options.max_in_flight,
+            max_own_calls: options.max_own_calls,
             connection: Arc::default(),
             session: Mutex::default(),
             session_end_guard: Mutex::default(),
@@ -106,6 +109,11 @@ impl NdjsonConnection {
     /// The queue of outgoing lines.
     pub(crate) fn write_queue(&self) -> &Arc<WriteQueue> {
         &self.queue
+    }
+
+    /// Returns whether no further call can run.
+    pub(super) fn is_busy(&self) -> bool {
+        self.calls.available_permits() == 0 || self.runtime.in_flight() >= self.max_own_calls
     }
 
     /// Running calls and pending client requests.

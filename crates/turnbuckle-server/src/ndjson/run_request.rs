@@ -29,7 +29,7 @@ impl NdjsonConnection {
         mut running_request: RunningRequest,
         target: ResponseTarget,
     ) {
-        if !running_request.has_result() && self.calls.available_permits() == 0 {
+        if !running_request.has_result() && self.is_busy() {
             return self.send_error(running_request.id(), &busy("requests"), target);
         }
         match running_request.try_finish_now() {

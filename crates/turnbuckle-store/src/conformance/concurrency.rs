@@ -120,10 +120,11 @@ async fn a_reader_sees_each_event_once_and_in_order(make: &impl AsyncFn(StoreLim
     const COUNT: u32 = 500;
     let events = make(StoreLimits::default()).await.events;
     let session = SessionId::generate().unwrap();
+    let owner = SessionOwner::caller("owner");
 
     let mut tasks = JoinSet::new();
     for _ in 0..20 {
-        let stream = events.open_stream(&session).await.unwrap();
+        let stream = events.open_stream(&session, &owner).await.unwrap();
         let mut last = events
             .append(&session, &stream, Bytes::new())
             .await

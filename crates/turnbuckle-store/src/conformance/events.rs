@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use super::{TICK, ticks};
 use crate::{
-    EventId, EventReplay, EventStore, SessionId, Store, StoreError, StoreLimits, StreamId,
+    EventId, EventReplay, EventStore, SessionId, SessionOwner, Store, StoreError, StoreLimits,
+    StreamId,
 };
 
 /// Checks the event log of a store.
@@ -20,7 +21,12 @@ pub async fn events(make: impl AsyncFn(StoreLimits) -> Store) {
     an_event_larger_than_its_stream_stays_until_the_next(&make).await;
     finished_streams_make_room_and_open_ones_do_not(&make).await;
     all_streams_together_are_bounded(&make).await;
+    the_owner_with_the_largest_part_loses_events_first(&make).await;
     one_event_goes_to_many_streams(&make).await;
+}
+
+fn owner() -> SessionOwner {
+    SessionOwner::caller("owner")
 }
 
 /// A session with one stream.
@@ -36,10 +42,18 @@ impl Log {
     }
 
     async fn for_session(events: &Arc<dyn EventStore>, session: SessionId) -> Self {
+        Self::for_owner(events, session, &owner()).await
+    }
+
+    async fn for_owner(
+        events: &Arc<dyn EventStore>,
+        session: SessionId,
+        owner: &SessionOwner,
+    ) -> Self {
         Self {
             events: Arc::clone(events),
             session,
-            stream: events.open_stream(&session).await.unwrap(),
+            stream: events.open_stream(&session, owner).await.unwrap(),
         }
     }
 
@@ -295,14 +309,37 @@ async fn finished_streams_make_room_and_open_ones_do_not(
     let finished_id = finished.append("a").await;
     let elsewhere = Log::new(&events).await;
 
-    let refused = events.open_stream(&open.session).await;
+    let refused = events.open_stream(&open.session, &owner()).await;
     assert!(matches!(refused, Err(StoreError::TooMany { limit: 2, .. })));
     finished.finish().await;
-    events.open_stream(&open.session).await.unwrap();
+    events.open_stream(&open.session, &owner()).await.unwrap();
 
     assert!(open.after(&open_id).await.is_some());
     assert_eq!(finished.after(&finished_id).await, None);
     elsewhere.append("a").await;
+}
+
+async fn the_owner_with_the_largest_part_loses_events_first(
+    make: &impl AsyncFn(StoreLimits) -> Store,
+) {
+    const KIB: usize = 1024;
+    let mut limits = StoreLimits::default();
+    limits.events.max_total_bytes = 64 * KIB;
+    limits.events.max_stream_bytes = 64 * KIB;
+    let events = make(limits).await.events;
+    let modest = Log::new(&events).await;
+    let start = modest.append("").await;
+    modest.append("the response").await;
+    let greedy = SessionOwner::caller("greedy");
+    for _ in 0..100 {
+        let session = SessionId::generate().unwrap();
+        let log = Log::for_owner(&events, session, &greedy).await;
+        log.append(&"x".repeat(KIB)).await;
+    }
+
+    let replay = modest.after(&start).await.unwrap();
+
+    assert_eq!(texts(&replay), ["the response"]);
 }
 
 async fn all_streams_together_are_bounded(make: &impl AsyncFn(StoreLimits) -> Store) {
@@ -333,7 +370,7 @@ async fn all_streams_together_are_bounded(make: &impl AsyncFn(StoreLimits) -> St
     // Streams use memory too, so the number of empty ones is limited.
     let mut opened = 0;
     let session = SessionId::generate().unwrap();
-    while opened < 100_000 && events.open_stream(&session).await.is_ok() {
+    while opened < 100_000 && events.open_stream(&session, &owner()).await.is_ok() {
         opened += 1;
     }
     assert!(opened < 100_000);

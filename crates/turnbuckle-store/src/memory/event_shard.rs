@@ -9,7 +9,9 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::deadline;
-use crate::{EventId, EventLimits, EventReplay, SessionId, StoreError, StoredEvent, StreamId};
+use crate::{
+    EventId, EventLimits, EventReplay, SessionId, SessionOwner, StoreError, StoredEvent, StreamId,
+};
 
 /// The approximate memory that a stream and an event use in addition to their data.
 const STREAM_COST: usize = 256;
@@ -19,12 +21,9 @@ pub(super) struct EventShard {
     limits: EventLimits,
     budget: usize,
     used: usize,
-    /// The number of events in all streams.
-    event_count: usize,
     streams: StreamMap,
     sessions: HashMap<SessionId, SessionStreams>,
-    /// All events, oldest first; may contain events that were already removed.
-    events: EvictionQueue<(StreamId, u64)>,
+    owners: OwnerLogs,
     /// Finished streams and the time of their removal, earliest first; may contain streams that were already removed.
     finished: EvictionQueue<(StreamId, Instant)>,
 }
@@ -62,8 +61,31 @@ struct SessionStreams {
     finished: BTreeSet<StreamId>,
 }
 
+/// The logs of all owners with streams.
+#[derive(Default)]
+struct OwnerLogs {
+    /// Those without streams are in `unused`.
+    logs: Vec<OwnerLog>,
+    indices: HashMap<SessionOwner, usize>,
+    unused: Vec<usize>,
+}
+
+/// What the streams of one owner use, and the order in which it is removed.
+struct OwnerLog {
+    owner: SessionOwner,
+    stream_count: usize,
+    event_count: usize,
+    used: usize,
+    /// Events, oldest first; may contain events that were already removed.
+    events: EvictionQueue<(StreamId, u64)>,
+    /// Finished streams, oldest first; may contain streams that were already removed.
+    finished: EvictionQueue<StreamId>,
+}
+
 struct StreamLog {
     session: SessionId,
+    /// The index of its owner.
+    owner: usize,
     /// Events by sequence number; gaps are ids without data.
     log: VecDeque<(u64, Bytes)>,
     /// The bytes that the log uses.
@@ -81,10 +103,9 @@ impl EventShard {
             limits,
             budget,
             used: 0,
-            event_count: 0,
             streams: StreamMap::default(),
             sessions: HashMap::new(),
-            events: EvictionQueue::default(),
+            owners: OwnerLogs::default(),
             finished: EvictionQueue::default(),
         }
     }
@@ -92,6 +113,7 @@ impl EventShard {
     pub(super) fn open_stream(
         &mut self,
         session: SessionId,
+        owner: &SessionOwner,
         id: StreamId,
     ) -> Result<(), StoreError> {
         self.make_room_for_stream(&session)?;
@@ -100,7 +122,8 @@ impl EventShard {
             self.used -= STREAM_COST;
             return Err(StoreError::Full { what: "stream" });
         }
-        self.streams.insert(id, StreamLog::new(session));
+        let owner = self.owners.add_stream(owner);
+        self.streams.insert(id, StreamLog::new(session, owner));
         self.sessions.entry(session).or_default().open.insert(id);
         Ok(())
     }
@@ -123,12 +146,18 @@ impl EventShard {
             stream.push(sequence, data);
             stream.trim(&self.limits);
             self.used = self.used - cost + stream.cost;
-            self.event_count = self.event_count - count + stream.log.len();
-            self.events.push((id, sequence));
+            let owner = stream.owner;
+            let owner_log = &mut self.owners.logs[owner];
+            owner_log.used = owner_log.used - cost + stream.cost;
+            owner_log.event_count = owner_log.event_count - count + stream.log.len();
+            owner_log.events.push((id, sequence));
             self.shrink_to_budget();
-            self.events.compact(self.event_count, |(id, sequence)| {
-                has_event(&self.streams, *id, *sequence)
-            });
+            let owner_log = &mut self.owners.logs[owner];
+            owner_log
+                .events
+                .compact(owner_log.event_count, |(id, sequence)| {
+                    has_event(&self.streams, *id, *sequence)
+                });
         }
         Ok(EventId {
             stream: id,
@@ -157,6 +186,11 @@ impl EventShard {
             streams_of_session.open.remove(&id);
             streams_of_session.finished.insert(id);
         }
+        let owner_log = &mut self.owners.logs[stream.owner];
+        owner_log.finished.push(id);
+        owner_log
+            .finished
+            .compact(owner_log.stream_count, |id| self.streams.contains_key(id));
         let drop_at = deadline(now, self.limits.retention);
         self.finished.push((id, drop_at));
         self.finished
@@ -203,19 +237,31 @@ impl EventShard {
         Ok(())
     }
 
-    /// Removes the oldest events, then finished streams, until the budget is met. Returns false if that is
-    /// impossible.
+    /// Removes the oldest events of the largest owner, then its finished streams, until the budget is met. Returns false
+    /// if that is impossible.
     fn shrink_to_budget(&mut self) -> bool {
         while self.used > self.budget {
-            if let Some((id, sequence)) = self.events.pop() {
-                self.drop_event(id, sequence);
-            } else if let Some((id, _)) = self.finished.pop() {
-                self.drop_stream(id);
-            } else {
+            let Some((largest, second)) = self.owners.largest() else {
                 return false;
-            }
+            };
+            // A little below the second, so that the owners are not compared again for every event.
+            self.shrink_owner(largest, second.saturating_sub(self.budget / 256));
         }
         true
+    }
+
+    /// Removes events and finished streams of an owner until the budget is met or the owner uses less than `target`.
+    fn shrink_owner(&mut self, owner: usize, target: usize) {
+        while self.used > self.budget && self.owners.logs[owner].used >= target {
+            let owner_log = &mut self.owners.logs[owner];
+            if let Some((id, sequence)) = owner_log.events.pop() {
+                self.drop_event(id, sequence);
+            } else if let Some(id) = owner_log.finished.pop() {
+                self.drop_stream(id);
+            } else {
+                return;
+            }
+        }
     }
 
     fn drop_event(&mut self, id: StreamId, sequence: u64) {
@@ -226,7 +272,9 @@ impl EventShard {
             let before = stream.cost;
             stream.pop();
             self.used = self.used - before + stream.cost;
-            self.event_count -= 1;
+            let owner_log = &mut self.owners.logs[stream.owner];
+            owner_log.used = owner_log.used - before + stream.cost;
+            owner_log.event_count -= 1;
         }
     }
 
@@ -235,7 +283,7 @@ impl EventShard {
             return;
         };
         self.used -= STREAM_COST + stream.cost;
-        self.event_count -= stream.log.len();
+        self.owners.remove_stream(&stream);
         if let Some(streams_of_session) = self.sessions.get_mut(&stream.session) {
             streams_of_session.open.remove(&id);
             streams_of_session.finished.remove(&id);
@@ -252,10 +300,87 @@ fn has_event(streams: &StreamMap, id: StreamId, sequence: u64) -> bool {
     oldest.is_some_and(|(oldest, _)| *oldest <= sequence)
 }
 
+impl OwnerLogs {
+    /// Counts a new stream of an owner, and returns the index of the owner.
+    fn add_stream(&mut self, owner: &SessionOwner) -> usize {
+        let index = match self.indices.get(owner) {
+            Some(index) => *index,
+            None => self.add_owner(owner),
+        };
+        let owner_log = &mut self.logs[index];
+        owner_log.stream_count += 1;
+        owner_log.used += STREAM_COST;
+        index
+    }
+
+    fn add_owner(&mut self, owner: &SessionOwner) -> usize {
+        let owner_log = OwnerLog::new(owner.clone());
+        let index = match self.unused.pop() {
+            Some(index) => {
+                self.logs[index] = owner_log;
+                index
+            }
+            None => {
+                self.logs.push(owner_log);
+                self.logs.len() - 1
+            }
+        };
+        self.indices.insert(owner.clone(), index);
+        index
+    }
+
+    /// Removes a stream from its owner, and the owner with its last stream.
+    fn remove_stream(&mut self, stream: &StreamLog) {
+        let owner_log = &mut self.logs[stream.owner];
+        owner_log.stream_count -= 1;
+        owner_log.event_count -= stream.log.len();
+        owner_log.used -= STREAM_COST + stream.cost;
+        if owner_log.stream_count == 0 {
+            self.indices.remove(&owner_log.owner);
+            owner_log.events = EvictionQueue::default();
+            owner_log.finished = EvictionQueue::default();
+            self.unused.push(stream.owner);
+        }
+    }
+
+    /// Returns the index of the owner that uses most of those with something to remove, and the usage of the second.
+    fn largest(&self) -> Option<(usize, usize)> {
+        let mut largest = None;
+        let (mut first, mut second) = (0, 0);
+        for (index, owner_log) in self.logs.iter().enumerate() {
+            if owner_log.events.is_empty() && owner_log.finished.is_empty() {
+                continue;
+            }
+            if largest.is_none() || owner_log.used > first {
+                second = first;
+                first = owner_log.used;
+                largest = Some(index);
+            } else {
+                second = second.max(owner_log.used);
+            }
+        }
+        largest.map(|index| (index, second))
+    }
+}
+
+impl OwnerLog {
+    fn new(owner: SessionOwner) -> Self {
+        Self {
+            owner,
+            stream_count: 0,
+            event_count: 0,
+            used: 0,
+            events: EvictionQueue::default(),
+            finished: EvictionQueue::default(),
+        }
+    }
+}
+
 impl StreamLog {
-    fn new(session: SessionId) -> Self {
+    fn new(session: SessionId, owner: usize) -> Self {
         Self {
             session,
+            owner,
             log: VecDeque::new(),
             cost: 0,
             last: 0,

@@ -13,13 +13,14 @@ use tokio::time::Instant;
 
 use super::{event_shard::EventShard, lock, ready};
 use crate::{
-    BoxFuture, EventId, EventLimits, EventReplay, EventStore, SessionId, StoreError, StreamId,
-    id::RandomIdHasher,
+    BoxFuture, EventId, EventLimits, EventReplay, EventStore, SessionId, SessionOwner, StoreError,
+    StreamId, id::RandomIdHasher,
 };
 
 /// An [`EventStore`] in the memory of this process.
 ///
-/// Sessions are spread over shards, and each shard has an equal part of the byte budget. An event keeps the buffer
+/// Sessions are spread over shards, and each shard has an equal part of the byte budget. When a shard is full, the owner
+/// with the most bytes there loses its oldest events. An event keeps the buffer
 /// alive that it is a slice of, so append data that owns its buffer.
 pub struct MemoryEventStore {
     shards: Box<[Mutex<EventShard>]>,
@@ -94,10 +95,11 @@ impl EventStore for MemoryEventStore {
     fn open_stream<'a>(
         &'a self,
         session: &'a SessionId,
+        owner: &'a SessionOwner,
     ) -> BoxFuture<'a, Result<StreamId, StoreError>> {
         ready(move || {
             let stream = StreamId::new(self.next_stream.fetch_add(1, Ordering::Relaxed));
-            self.shard(session).open_stream(*session, stream)?;
+            self.shard(session).open_stream(*session, owner, stream)?;
             Ok(stream)
         })
     }

@@ -2,8 +2,8 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use turnbuckle_store::{
-    BoxFuture, EventId, EventReplay, EventStore, SessionId, Store, StoreError, StoreLimits,
-    StreamId, conformance,
+    BoxFuture, EventId, EventReplay, EventStore, SessionId, SessionOwner, Store, StoreError,
+    StoreLimits, StreamId, conformance,
 };
 
 async fn memory(limits: StoreLimits) -> Store {
@@ -27,8 +27,9 @@ impl EventStore for DefaultAppend {
     fn open_stream<'a>(
         &'a self,
         session: &'a SessionId,
+        owner: &'a SessionOwner,
     ) -> BoxFuture<'a, Result<StreamId, StoreError>> {
-        self.0.open_stream(session)
+        self.0.open_stream(session, owner)
     }
 
     fn append<'a>(

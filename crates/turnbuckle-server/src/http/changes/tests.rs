@@ -4,7 +4,7 @@ use std::{
 };
 
 use turnbuckle_protocol::Revision;
-use turnbuckle_store::{ClientProfile, ServerChange, SessionRecord, SessionUpdate};
+use turnbuckle_store::{ClientProfile, ServerChange, SessionOwner, SessionRecord, SessionUpdate};
 
 use super::*;
 use crate::{
@@ -30,7 +30,10 @@ async fn active_session() -> (Arc<Endpoint>, ActiveSessionGuard) {
 
 /// Opens a stream, as GET does.
 async fn open(active: &ActiveSessionGuard) -> Arc<StreamChannel> {
-    let channel = StreamWriter::open(active).await.unwrap().channel;
+    let channel = StreamWriter::open(active, &SessionOwner::shared(""))
+        .await
+        .unwrap()
+        .channel;
     active.session.get_streams.add(&channel);
     let active_sessions = &active.endpoint.active_sessions;
     active_sessions.add_subscriber(active.session_id, &active.session);

@@ -12,10 +12,11 @@ use turnbuckle_store::SessionId;
 use crate::{
     http::{
         body::ResponseBody,
-        endpoint::{Endpoint, RequestHead},
+        endpoint::{Endpoint, RequestHead, TOO_MANY_CALLS},
         http_sse::HttpSseRegistry,
         post::{check_content_type, read_body},
         responses,
+        session::limits,
     },
     lifecycle::{BATCH_UNSUPPORTED, TransportInfo},
     ndjson::NdjsonConnection,
@@ -38,11 +39,11 @@ pub(crate) async fn post<B: http_body::Body>(
     let Some(session) = session_id.and_then(|id| registry.find(id, head)) else {
         return session_not_found();
     };
-    let _permit = match endpoint.acquire_permit() {
+    let mut permit = match endpoint.acquire_permit(|| limits::quota_owner(head)) {
         Ok(permit) => permit,
         Err(response) => return response,
     };
-    let bytes = match read_body(endpoint, pin!(body)).await {
+    let bytes = match read_body(&mut permit, head, pin!(body)).await {
         Ok(bytes) => bytes,
         Err(response) => return response,
     };
@@ -54,6 +55,9 @@ pub(crate) async fn post<B: http_body::Body>(
         Ok(incoming) => incoming,
         Err(malformed) => return malformed_response(connection, malformed),
     };
+    if expects_response(&incoming) && !registry.allow_call(&endpoint.caller_shares, &session) {
+        return responses::too_many_requests(None, TOO_MANY_CALLS);
+    }
     if expects_response(&incoming)
         && timeout(
             STREAM_ROOM_TIMEOUT,

@@ -11,7 +11,13 @@ use turnbuckle_store::{SessionId, SessionOwner, StoreError};
 
 use crate::{
     Server,
-    http::{HttpSse, endpoint::RequestHead, http_sse::HttpSseRoute, session::limits},
+    http::{
+        HttpOptions, HttpSse,
+        caller_shares::{CallerShares, LimitUsage},
+        endpoint::RequestHead,
+        http_sse::HttpSseRoute,
+        session::limits,
+    },
     ndjson::{self, NdjsonConnection, WriteQueue},
 };
 
@@ -32,6 +38,7 @@ pub(crate) struct HttpSseRegistry {
     /// One permit per running call, shared by all sessions.
     calls: Arc<Semaphore>,
     max_calls: u32,
+    max_calls_per_session: usize,
 }
 
 /// The session of one client.
@@ -43,13 +50,15 @@ pub(crate) struct HttpSseSession {
 }
 
 impl HttpSseRegistry {
-    pub(crate) fn new(options: HttpSse, max_calls: usize) -> Self {
-        let max_calls = u32::try_from(max_calls.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
+    pub(crate) fn new(options: HttpSse, http: &HttpOptions) -> Self {
+        let max_calls = http.max_in_flight.min(Semaphore::MAX_PERMITS);
+        let max_calls = u32::try_from(max_calls).unwrap_or(u32::MAX);
         Self {
             options,
             sessions: RwLock::default(),
             calls: Arc::new(Semaphore::new(max_calls as usize)),
             max_calls,
+            max_calls_per_session: http.max_calls_per_session,
         }
     }
 
@@ -76,6 +85,7 @@ impl HttpSseRegistry {
         let session_id = SessionId::generate()?;
         let options = ndjson::NdjsonOptions {
             max_in_flight: self.max_calls,
+            max_own_calls: self.max_calls_per_session,
             max_initialize_bytes: MAX_HANDSHAKE_BYTES,
             ..ndjson::NdjsonOptions::default()
         };
@@ -107,6 +117,28 @@ impl HttpSseRegistry {
             session_id,
             session,
         })
+    }
+
+    /// Returns whether the caller of a session may have more calls.
+    pub(crate) fn allow_call(&self, shares: &CallerShares, session: &HttpSseSession) -> bool {
+        let (max_calls, free) = (self.max_calls as usize, self.calls.available_permits());
+        let running = max_calls.saturating_sub(free);
+        if running < shares.part_of(max_calls) {
+            return true;
+        }
+        let owner = &session.quota_owner;
+        let by_caller: usize = self
+            .read()
+            .values()
+            .filter(|it| it.quota_owner == *owner)
+            .map(|it| it.connection.runtime().in_flight())
+            .sum();
+        let usage = LimitUsage {
+            by_caller,
+            by_others: running.saturating_sub(by_caller),
+            free,
+        };
+        shares.allow(owner, &usage)
     }
 
     /// Finds a session by its id, if it belongs to the sender of the request.

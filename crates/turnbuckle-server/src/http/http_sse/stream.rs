@@ -20,6 +20,7 @@ use crate::{
         http_sse::HttpSseRegistry,
         post::accepted_types,
         responses::{self, event_stream},
+        session::limits,
         stream::Heartbeat,
     },
     request::BoxFuture,
@@ -38,10 +39,11 @@ pub(crate) fn open(
             "send `Accept: text/event-stream`",
         );
     }
-    let permit = match endpoint.acquire_permit() {
+    let mut permit = match endpoint.acquire_permit(|| limits::quota_owner(head)) {
         Ok(permit) => permit,
         Err(response) => return response,
     };
+    permit.count_for(head);
     match registry.open(&endpoint.server, head, path) {
         Ok(session) => event_stream(ResponseBody::from_sse(HttpSseBody::new(
             endpoint, session, permit,

@@ -31,7 +31,7 @@ pub(crate) async fn post(
     record: &SessionRecord,
     head: &RequestHead,
     entries: Vec<Result<Message<'_>, MalformedMessage>>,
-    permit: InFlightPermit,
+    mut permit: InFlightPermit,
 ) -> Response<ResponseBody> {
     let rules = lifecycle::session::rules(record);
     if let Err(response) = check_batch(rules, &entries) {
@@ -68,7 +68,8 @@ pub(crate) async fn post(
             None => event_stream(ResponseBody::empty()),
         };
     }
-    session_response::run_detached(calls, rules, active, permit).await
+    permit.count_for(head);
+    session_response::run_detached(calls, record, active, permit).await
 }
 
 /// Rejects a batch if the revision has none or if it contains a message that must not be batched.

@@ -147,7 +147,7 @@ async fn run_call(
     head: &RequestHead,
     request: &Request<'_>,
     meta: &RequestMeta<'_>,
-    permit: InFlightPermit,
+    mut permit: InFlightPermit,
 ) -> Response<ResponseBody> {
     let mut running_request = match start_request(&active_session, record, head, request, meta) {
         Ok(running_request) => running_request,
@@ -183,9 +183,10 @@ async fn run_call(
         }
     };
     let calls = CallSet::single(running_request, in_flight_guard, first_message);
+    permit.count_for(head);
     Box::pin(session_response::run_detached(
         calls,
-        session::rules(record),
+        record,
         active_session,
         permit,
     ))

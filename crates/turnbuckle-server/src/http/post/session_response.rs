@@ -10,6 +10,7 @@ use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
 };
+use turnbuckle_store::{SessionOwner, SessionRecord};
 
 use crate::{
     http::{
@@ -20,7 +21,7 @@ use crate::{
         session::ActiveSessionGuard,
         stream::{ResumableStream, StreamWriter},
     },
-    lifecycle::RevisionRules,
+    lifecycle::{RevisionRules, session},
     request::FinalResponse,
 };
 
@@ -37,14 +38,15 @@ enum ResponseMode {
 /// Runs calls in a task of their own, and responds in the form that the task selects.
 pub(crate) async fn run_detached(
     calls: CallSet,
-    rules: &'static RevisionRules,
+    record: &SessionRecord,
     active: ActiveSessionGuard,
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
     let (mode_sender, mode_receiver) = oneshot::channel();
     let session_response = SessionResponse {
         calls,
-        rules,
+        rules: session::rules(record),
+        owner: record.owner.clone(),
         active,
         _permit: permit,
     };
@@ -63,6 +65,7 @@ pub(crate) async fn run_detached(
 struct SessionResponse {
     calls: CallSet,
     rules: &'static RevisionRules,
+    owner: SessionOwner,
     active: ActiveSessionGuard,
     _permit: InFlightPermit,
 }
@@ -72,7 +75,7 @@ impl SessionResponse {
         let Some((first, closes_stream)) = self.run_until_streaming().await else {
             return self.send_json(mode_sender);
         };
-        let writer = match StreamWriter::open(&self.active).await {
+        let writer = match StreamWriter::open(&self.active, &self.owner).await {
             Ok(writer) => writer,
             Err(error) => {
                 if let Some(suppressed) =

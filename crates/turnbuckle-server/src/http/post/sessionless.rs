@@ -32,7 +32,7 @@ pub(crate) async fn post(
     head: &RequestHead,
     incoming: Result<Incoming<'_>, MalformedMessage>,
     meta: RequestMeta<'_>,
-    permit: InFlightPermit,
+    mut permit: InFlightPermit,
 ) -> Response<ResponseBody> {
     let incoming = match incoming {
         Ok(incoming) => incoming,
@@ -54,11 +54,14 @@ pub(crate) async fn post(
         Incoming::One(Message::Request(request)) => {
             let running_request =
                 start_request(endpoint, &record, Arc::default(), head, &request, &meta);
-            stateless::respond(running_request, permit, &endpoint.options).await
+            stateless::respond(running_request, permit, head).await
         }
         // No request is running that a notification or response could refer to.
         Incoming::One(_) => responses::status_only(StatusCode::ACCEPTED),
-        Incoming::Batch(entries) => respond_batch(endpoint, &record, head, entries).await,
+        Incoming::Batch(entries) => {
+            permit.count_for(head);
+            respond_batch(endpoint, &record, head, entries).await
+        }
     }
 }
 

@@ -17,7 +17,6 @@ use turnbuckle_protocol::{codec::sse, jsonrpc::Request, meta::RequestMeta};
 use crate::{
     Server,
     http::{
-        HttpOptions,
         body::{ResponseBody, SseBody},
         endpoint::{InFlightPermit, RequestHead},
         responses::{self, event_stream},
@@ -55,7 +54,7 @@ pub(crate) fn start_request(
 pub(crate) fn respond(
     mut running_request: RunningRequest,
     permit: InFlightPermit,
-    options: &HttpOptions,
+    head: &RequestHead,
 ) -> impl Future<Output = Response<ResponseBody>> {
     async move {
         match poll_fn(|cx| Poll::Ready(running_request.poll_event(cx))).await {
@@ -63,7 +62,7 @@ pub(crate) fn respond(
                 responses::rpc_response(final_response)
             }
             // Calls that wait are boxed. Nearly all calls are ready now, so this keeps their future small.
-            first => Box::pin(respond_later(running_request, first, permit, options)).await,
+            first => Box::pin(respond_later(running_request, first, permit, head)).await,
         }
     }
 }
@@ -71,9 +70,11 @@ pub(crate) fn respond(
 async fn respond_later(
     mut running_request: RunningRequest,
     first: Poll<RequestEvent>,
-    permit: InFlightPermit,
-    options: &HttpOptions,
+    mut permit: InFlightPermit,
+    head: &RequestHead,
 ) -> Response<ResponseBody> {
+    permit.count_for(head);
+    let options = &permit.endpoint.options;
     let first = match first {
         Poll::Ready(step) => Some(step),
         Poll::Pending => timeout(options.sse_upgrade_after, running_request.next_event())

@@ -15,7 +15,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use turnbuckle_store::{EventId, SessionId, Store, StoreError, StreamId};
+use turnbuckle_store::{EventId, SessionId, SessionOwner, Store, StoreError, StreamId};
 
 use crate::{
     http::{log_limiter::LogLimiter, session::ActiveSessionGuard},
@@ -245,9 +245,12 @@ pub(crate) struct StreamWriter {
 
 impl StreamWriter {
     /// Opens a stream.
-    pub(crate) async fn open(active: &ActiveSessionGuard) -> Result<Self, StoreError> {
+    pub(crate) async fn open(
+        active: &ActiveSessionGuard,
+        owner: &SessionOwner,
+    ) -> Result<Self, StoreError> {
         let (store, session_id) = (active.endpoint.server.store_ref(), &active.session_id);
-        let stream = store.events.open_stream(session_id).await?;
+        let stream = store.events.open_stream(session_id, owner).await?;
         let start = store
             .events
             .append(session_id, &stream, Bytes::new())

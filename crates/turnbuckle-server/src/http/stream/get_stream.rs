@@ -11,7 +11,7 @@ use std::{
 use ::http::{Response, StatusCode};
 use tokio::time::Instant;
 use turnbuckle_protocol::RpcError;
-use turnbuckle_store::{EventId, EventReplay, SessionId};
+use turnbuckle_store::{EventId, EventReplay, SessionId, SessionRecord};
 
 use crate::{
     http::{
@@ -22,10 +22,10 @@ use crate::{
         mcp_headers::LAST_EVENT_ID,
         post,
         responses::{self, event_stream},
-        session::{ActiveSessionGuard, find_session},
+        session::{ActiveSessionGuard, find_session, limits},
         stream::{ResumableStream, StreamChannel, StreamWriter},
     },
-    lifecycle::{RevisionRules, session},
+    lifecycle::session,
     sync::lock,
 };
 
@@ -105,10 +105,11 @@ pub(crate) async fn get(endpoint: &Arc<Endpoint>, head: RequestHead) -> Response
             "send `Accept: text/event-stream`",
         );
     }
-    let permit = match endpoint.acquire_permit() {
+    let mut permit = match endpoint.acquire_permit(|| limits::quota_owner(&head)) {
         Ok(permit) => permit,
         Err(response) => return response,
     };
+    permit.count_for(&head);
     match head.headers.get(LAST_EVENT_ID) {
         Some(last_id) => {
             let last_id = last_id
@@ -119,7 +120,7 @@ pub(crate) async fn get(endpoint: &Arc<Endpoint>, head: RequestHead) -> Response
         }
         None => {
             let active = head.connection.take_session(endpoint, session_id);
-            open(active, session::rules(&record), permit).await
+            open(active, &record, permit).await
         }
     }
 }
@@ -174,11 +175,11 @@ fn is_final_event_lost(replay: &EventReplay) -> bool {
 /// Opens a new stream.
 async fn open(
     active: ActiveSessionGuard,
-    rules: &RevisionRules,
+    record: &SessionRecord,
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
     let endpoint = active.endpoint.clone();
-    let writer = match StreamWriter::open(&active).await {
+    let writer = match StreamWriter::open(&active, &record.owner).await {
         Ok(writer) => writer,
         Err(error) => return responses::service_unavailable(None, error.to_string()),
     };
@@ -193,7 +194,7 @@ async fn open(
         finish(&endpoint, &active.session_id, &active.session, &channel).await;
     }
     let stream = ResumableStream::new(active, Some(reader), writer.start)
-        .with_prelude(rules.sends_priming_event)
+        .with_prelude(session::rules(record).sends_priming_event)
         .with_permit(permit);
     event_stream(ResponseBody::from_sse(stream.into_body()))
 }

@@ -268,6 +268,10 @@ impl EventSource {
 }
 
 /// A resumable stream as a response body.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is boxed as a body, and nearly always reading"
+)]
 enum ResumableBody {
     Reading(ResumableStream),
     /// Waiting for the store.

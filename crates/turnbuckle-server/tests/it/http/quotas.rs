@@ -2,15 +2,18 @@
 
 use std::{
     net::SocketAddr,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use http::Method;
 use serde_json::json;
+use tower_service::Service;
 use tracing::{
     Event, Level, Metadata, Subscriber,
     span::{Attributes, Id, Record},
@@ -23,7 +26,9 @@ use turnbuckle_server::{
 };
 use turnbuckle_store::{Store, StoreLimits};
 
-use crate::http::test_client::{HttpTestClient, HttpTestResponse, initialize, server};
+use crate::http::test_client::{
+    HttpTestClient, HttpTestResponse, initialize, modern, modern_headers, server,
+};
 
 /// A server with a limit of sessions in total and per caller.
 fn roomy(max_sessions: usize, per_owner: usize) -> (Server, Store) {
@@ -379,6 +384,127 @@ async fn a_shared_address_does_not_exhaust_the_http_sse_streams() {
         assert_eq!(held.last().unwrap().status(), 200);
     }
     assert_eq!(open([203, 0, 113, 1]).await.status(), 503);
+}
+
+/// Opens a stateless stream from an address.
+async fn listen(caller: &HttpTestClient, address: [u8; 4]) -> HttpTestResponse {
+    let message = modern(
+        "subscriptions/listen",
+        json!({ "notifications": { "toolsListChanged": true } }),
+    );
+    let request = modern_headers(caller.request(Method::POST), &message)
+        .extension(SocketAddr::from((address, 1000)));
+    caller.send(request, message.to_string()).await
+}
+
+#[tokio::test]
+async fn one_caller_does_not_use_all_requests_in_flight() {
+    let caller = HttpTestClient::with_options(Http::new(server()).max_in_flight(8));
+    let mut open = Vec::new();
+    for _ in 0..6 {
+        open.push(listen(&caller, [203, 0, 113, 1]).await);
+        assert_eq!(open.last().unwrap().status(), 200);
+    }
+
+    let rejected = listen(&caller, [203, 0, 113, 1]).await;
+
+    assert_eq!(rejected.status(), 429);
+    assert_eq!(rejected.header("retry-after"), Some("5"));
+    open.push(listen(&caller, [203, 0, 113, 2]).await);
+    assert_eq!(open.last().unwrap().status(), 200);
+    // A share of the rest is less than one more, but a caller without requests gets it.
+    assert_eq!(listen(&caller, [203, 0, 113, 2]).await.status(), 429);
+    assert_eq!(listen(&caller, [203, 0, 113, 3]).await.status(), 200);
+    open.clear();
+    assert_eq!(listen(&caller, [203, 0, 113, 1]).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_single_address_of_a_proxy_may_use_all_requests_in_flight() {
+    let caller = HttpTestClient::with_options(Http::new(server()).max_in_flight(8));
+    let mut open = Vec::new();
+    for _ in 0..8 {
+        open.push(listen(&caller, [127, 0, 0, 1]).await);
+        assert_eq!(open.last().unwrap().status(), 200);
+    }
+
+    assert_eq!(listen(&caller, [127, 0, 0, 1]).await.status(), 503);
+}
+
+#[tokio::test]
+async fn the_share_of_a_caller_can_be_set() {
+    let http = Http::new(server()).max_in_flight(8).max_caller_share(25);
+    let caller = HttpTestClient::with_options(http);
+    let _open = [
+        listen(&caller, [203, 0, 113, 1]).await,
+        listen(&caller, [203, 0, 113, 1]).await,
+    ];
+
+    assert_eq!(listen(&caller, [203, 0, 113, 1]).await.status(), 429);
+    assert_eq!(listen(&caller, [203, 0, 113, 2]).await.status(), 200);
+}
+
+/// A body that never arrives.
+struct MissingBody;
+
+impl http_body::Body for MissingBody {
+    type Data = bytes::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
+        Poll::Pending
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_without_their_body_count_for_their_caller() {
+    let mut service = Http::new(server()).max_in_flight(4).into_service();
+    let mut begin = |last: u8| {
+        let request = http::Request::post("/mcp")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .extension(SocketAddr::from(([203, 0, 113, last], 1000)))
+            .body(MissingBody)
+            .unwrap();
+        let mut response = service.call(request);
+        let polled = response
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        (response, polled.is_pending())
+    };
+    let waiting: Vec<_> = (0..3).map(|_| begin(1)).collect();
+    assert!(waiting.iter().all(|(_, is_pending)| *is_pending));
+
+    let (rejected, _) = begin(1);
+    let rejected = rejected.await.unwrap();
+    let (_, is_pending) = begin(2);
+
+    assert_eq!(rejected.status(), 429);
+    assert!(is_pending, "another caller is not rejected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_sessions_count_for_their_caller() {
+    let caller = HttpTestClient::with_options(Http::new(server()).max_in_flight(4));
+    let greedy = Peer::new(&caller, 1).begin().await;
+    let modest = Peer::new(&caller, 2).begin().await;
+    // The tool sleeps for a minute.
+    let call = |id: u32| {
+        let params = json!({ "name": "sleep", "arguments": {} });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    for id in 0..3 {
+        let (greedy, call) = (greedy.clone(), call(id));
+        tokio::spawn(async move { greedy.post(call).await });
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    assert_eq!(greedy.post(call(3)).await.status(), 429);
+    assert_eq!(modest.post(call(1)).await.status(), 200);
 }
 
 /// Counts warnings.

@@ -1,6 +1,7 @@
 //! The end of an HTTP+SSE session, and its limits.
 
 use std::{
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -20,7 +21,7 @@ use turnbuckle_server::{
 };
 
 use crate::{
-    http::test_client::{Empty, HttpTestClient, modern, server, tool},
+    http::test_client::{Empty, HttpTestClient, initialize, modern, server, tool},
     http_sse::test_client::{HttpSseClient, get, ping, post, with_http_sse},
 };
 
@@ -142,6 +143,46 @@ async fn streams_and_calls_are_counted_with_other_requests() {
     );
     let _second = HttpSseClient::open(&caller).await;
     assert_eq!(caller.send(get("/sse"), "").await.status(), 503);
+}
+
+#[tokio::test]
+async fn one_caller_does_not_use_all_calls_of_http_sse() {
+    let (server, _running) = forever();
+    let http = with_http_sse(server)
+        .max_in_flight(8)
+        .max_calls_per_session(4);
+    let caller = HttpTestClient::with_options(http);
+    let address = |last: u8| SocketAddr::from(([203, 0, 113, last], 1000));
+    let open = async |last: u8| {
+        let opened = caller.send(get("/sse").extension(address(last)), "").await;
+        let mut stream = opened.stream();
+        let uri = stream.event().await.unwrap().data;
+        (stream, uri)
+    };
+    let call = async |uri: &str, id: i64| {
+        let message = tool(id, "forever", &json!({})).to_string();
+        caller.send(post(uri).extension(address(1)), message).await
+    };
+    let handshake = async |uri: &str| {
+        let message = initialize("2024-11-05").to_string();
+        caller.send(post(uri), message).await;
+        let message = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        caller.send(post(uri), message.to_string()).await;
+    };
+    let (first, second, other) = (open(1).await, open(1).await, open(2).await);
+    for (_, uri) in [&first, &second, &other] {
+        handshake(uri).await;
+    }
+    // The fifth is beyond the limit of the session.
+    for id in 0..5 {
+        assert_eq!(call(&first.1, id).await.status(), 202);
+    }
+    for id in 0..2 {
+        assert_eq!(call(&second.1, id).await.status(), 202);
+    }
+
+    assert_eq!(call(&second.1, 2).await.status(), 429);
+    assert_eq!(call(&other.1, 1).await.status(), 202);
 }
 
 #[tokio::test(start_paused = true)]

@@ -25,6 +25,16 @@ fn small() -> EventLimits {
     }
 }
 
+fn owner(number: u64) -> SessionOwner {
+    SessionOwner::caller(number.to_string())
+}
+
+/// Returns the number of entries in the queues of events.
+fn queued_events(shard: &EventShard) -> usize {
+    let queues = shard.owners.logs.iter();
+    queues.map(|owner_log| owner_log.events.len()).sum()
+}
+
 fn real_cost(shard: &EventShard) -> usize {
     let events = shard.streams.values().flat_map(|stream| &stream.log);
     let data: usize = events.map(|(_, data)| data.len() + EVENT_COST).sum();
@@ -43,9 +53,21 @@ fn check(shard: &EventShard) {
     }
     assert_eq!(listed, shard.streams.len());
     let events: usize = shard.streams.values().map(|stream| stream.log.len()).sum();
-    assert_eq!(shard.event_count, events);
-    assert!(shard.events.len() <= 2 * shard.budget / EVENT_COST + 64);
-    assert!(shard.events.len() >= events);
+    let owner_logs = &shard.owners.logs;
+    let counted: usize = owner_logs
+        .iter()
+        .map(|owner_log| owner_log.event_count)
+        .sum();
+    assert_eq!(counted, events);
+    let used: usize = owner_logs.iter().map(|owner_log| owner_log.used).sum();
+    assert_eq!(used, shard.used);
+    let count: usize = owner_logs
+        .iter()
+        .map(|owner_log| owner_log.stream_count)
+        .sum();
+    assert_eq!(count, shard.streams.len());
+    assert!(queued_events(shard) <= 2 * shard.budget / EVENT_COST + 64 * owner_logs.len());
+    assert!(queued_events(shard) >= events);
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,7 +87,8 @@ async fn counters_are_consistent_after_any_sequence_of_steps() {
         match (action, known) {
             (0, _) => {
                 let id = StreamId::new(step);
-                if shard.open_stream(session, id).is_ok() {
+                let owner = owner(numbers.below(3));
+                if shard.open_stream(session, &owner, id).is_ok() {
                     streams.push((session, id));
                     seen[0] += 1;
                 }
@@ -76,7 +99,9 @@ async fn counters_are_consistent_after_any_sequence_of_steps() {
                 if shard.append(&owner, id, data.into()).is_ok() {
                     seen[1] += 1;
                     // Stale entries never outnumber the live ones by much.
-                    assert!(!has_data || shard.events.len() <= 2 * shard.event_count + 64);
+                    let owner_log = &shard.owners.logs[shard.streams[&id].owner];
+                    let max_queued = 2 * owner_log.event_count + 64;
+                    assert!(!has_data || owner_log.events.len() <= max_queued);
                 }
             }
             (9, Some((owner, id))) => {
@@ -112,13 +137,66 @@ async fn removed_streams_leave_nothing_behind() {
 
     for number in 0..100_000 {
         let id = StreamId::new(number);
-        shard.open_stream(session, id).unwrap();
+        shard.open_stream(session, &owner(0), id).unwrap();
         shard.append(&session, id, "x".into()).unwrap();
         shard.finish_stream(&session, id, Instant::now());
         shard.remove_session(&session);
     }
 
-    assert!(shard.events.len() <= 66);
+    assert!(queued_events(&shard) <= 66);
+    assert!(shard.owners.logs.len() <= 1 && shard.owners.indices.is_empty());
     assert!(shard.finished.len() <= 66);
     assert!(shard.streams.is_empty() && shard.sessions.is_empty());
+}
+
+#[test]
+fn the_largest_owner_loses_its_events_and_others_keep_theirs() {
+    let mut shard = EventShard::new(small(), 10_000);
+    let sessions: Vec<_> = (0..31).map(|_| SessionId::generate().unwrap()).collect();
+    let modest = StreamId::new(0);
+    shard.open_stream(sessions[0], &owner(0), modest).unwrap();
+    shard
+        .append(&sessions[0], modest, "the response".into())
+        .unwrap();
+
+    // Another owner fills the log, with many sessions.
+    for (session, number) in sessions[1..].iter().zip(1..) {
+        let id = StreamId::new(number);
+        shard.open_stream(*session, &owner(1), id).unwrap();
+        for _ in 0..3 {
+            shard.append(session, id, vec![0; 100].into()).unwrap();
+        }
+        check(&shard);
+    }
+
+    assert_eq!(shard.streams[&modest].log.len(), 1);
+    let oldest = &shard.streams[&StreamId::new(1)];
+    assert!(oldest.log.is_empty() && oldest.lost > 0);
+}
+
+#[test]
+fn owners_of_equal_size_lose_events_in_turn() {
+    let mut shard = EventShard::new(small(), 10_000);
+    let session = SessionId::generate().unwrap();
+    for number in 0..4 {
+        let id = StreamId::new(number);
+        shard.open_stream(session, &owner(number), id).unwrap();
+    }
+
+    for round in 0..100 {
+        let data = vec![0; 400 + round % 7];
+        for number in 0..4 {
+            shard
+                .append(&session, StreamId::new(number), data.clone().into())
+                .unwrap();
+            check(&shard);
+        }
+    }
+
+    for number in 0..4 {
+        assert!(
+            !shard.streams[&StreamId::new(number)].log.is_empty(),
+            "{number}"
+        );
+    }
 }
