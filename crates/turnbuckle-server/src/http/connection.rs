@@ -14,7 +14,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -31,21 +31,23 @@ use crate::lifecycle::connection::ConnectionState;
 
 /// The idle state that the parts of one connection share.
 ///
-/// A request costs two stores here and does not read the clock: HTTP/1.1 reads it anyway when it starts to wait for a
+/// A request costs two writes here and does not read the clock: HTTP/1.1 reads it anyway when it starts to wait for a
 /// header.
 pub(super) struct ConnectionActivity {
     pub(super) started: Instant,
-    /// Milliseconds from `started` until the connection became idle, or [`BUSY`].
-    idle_since_ms: AtomicU64,
-    /// Number of open HTTP/2 streams.
-    pub(super) streams: AtomicUsize,
+    /// The number of open requests, above [`REQUEST`]; without any, the milliseconds from `started` until the connection
+    /// became idle, or [`CLOSING`]. It is one value, so that a connection cannot be closed when a request has just begun.
+    state: AtomicU64,
     /// Set while response bytes wait for the client to read.
     write_blocked: AtomicBool,
     linger_requested: AtomicBool,
 }
 
-/// The value of `idle_since_ms` while a request is being read or handled.
-const BUSY: u64 = u64::MAX;
+/// One open request. The bits below are enough for 500 years in milliseconds.
+const REQUEST: u64 = 1 << 44;
+
+/// The state of a connection that is closed in favor of another one. It accepts no request any more.
+const CLOSING: u64 = REQUEST - 1;
 
 impl ConnectionActivity {
     /// Creates the state of a connection that was just accepted. `started` must be the same for all connections that are
@@ -53,8 +55,7 @@ impl ConnectionActivity {
     pub(super) fn new(started: Instant) -> Self {
         let activity = Self {
             started,
-            idle_since_ms: AtomicU64::new(BUSY),
-            streams: AtomicUsize::new(0),
+            state: AtomicU64::new(0),
             write_blocked: AtomicBool::new(false),
             linger_requested: AtomicBool::new(false),
         };
@@ -62,15 +63,29 @@ impl ConnectionActivity {
         activity
     }
 
-    /// Marks the connection as busy: a request has arrived.
-    pub(super) fn request_started(&self) {
-        self.idle_since_ms.store(BUSY, Ordering::Relaxed);
+    /// Marks an HTTP/1.1 connection as busy: a request has arrived. Returns false if the connection is closing, and the
+    /// request must not run.
+    pub(super) fn request_started(&self) -> bool {
+        if self.state.swap(REQUEST, Ordering::Relaxed) != CLOSING {
+            return true;
+        }
+        self.state.store(CLOSING, Ordering::Relaxed);
+        false
     }
 
-    /// Marks the connection as idle since the given time.
+    /// Marks an HTTP/1.1 connection as idle since the given time.
     pub(super) fn mark_idle(&self, since: Instant) {
-        let elapsed = self.millis_since_start(since);
-        self.idle_since_ms.store(elapsed, Ordering::Relaxed);
+        self.state
+            .store(self.millis_since_start(since), Ordering::Relaxed);
+    }
+
+    /// Closes the connection if it has been idle since the given time. From then on it accepts no request.
+    pub(super) fn try_close(&self, idle_since: u64) -> bool {
+        self.idle_since() == Some(idle_since)
+            && self
+                .state
+                .compare_exchange(idle_since, CLOSING, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// Marks a write as blocked because the client does not read.
@@ -81,25 +96,27 @@ impl ConnectionActivity {
     /// Marks writes as unblocked. Idle time counts from now, since the connection was not idle before.
     pub(super) fn clear_write_blocked(&self, now: Instant) {
         let now = self.millis_since_start(now);
-        let idle_from_now = |since| (since != BUSY).then_some(now);
-        let _ =
-            self.idle_since_ms
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, idle_from_now);
+        let _ = self.update(|state| (state < CLOSING).then_some(now));
         self.write_blocked.store(false, Ordering::Relaxed);
     }
 
-    fn millis_since_start(&self, at: Instant) -> u64 {
+    fn update(&self, change: impl FnMut(u64) -> Option<u64>) -> Result<u64, u64> {
+        self.state
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, change)
+    }
+
+    /// Returns the milliseconds from `started` to the given time.
+    pub(super) fn millis_since_start(&self, at: Instant) -> u64 {
         let elapsed = at.saturating_duration_since(self.started).as_millis();
-        u64::try_from(elapsed).unwrap_or(BUSY - 1)
+        u64::try_from(elapsed).map_or(CLOSING - 1, |millis| millis.min(CLOSING - 1))
     }
 
     /// Returns since when the connection is idle, in milliseconds. Returns `None` while it has a request and while its client
     /// does not read.
     pub(super) fn idle_since(&self) -> Option<u64> {
-        let since = self.idle_since_ms.load(Ordering::Relaxed);
-        let has_streams = self.streams.load(Ordering::Relaxed) > 0;
+        let since = self.state.load(Ordering::Relaxed);
         let write_blocked = self.write_blocked.load(Ordering::Relaxed);
-        (since != BUSY && !has_streams && !write_blocked).then_some(since)
+        (since < CLOSING && !write_blocked).then_some(since)
     }
 
     /// Requests that the connection reads and discards input for a while before it is closed.
@@ -163,6 +180,70 @@ impl ConnectionHandle {
     pub(super) fn close(&self) {
         if let Some(state) = &self.state {
             state.connection.close();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Barrier, thread};
+
+    use bytes::Bytes;
+    use http_body_util::Full;
+
+    use super::*;
+    use crate::{
+        Server, Tool,
+        http::{HttpOptions, endpoint::Endpoint},
+    };
+
+    #[test]
+    fn a_connection_is_closed_or_runs_its_request_but_never_both() {
+        for _ in 0..1_000 {
+            let activity = ConnectionActivity::new(Instant::now());
+            let since = activity.idle_since().unwrap();
+            let barrier = Barrier::new(2);
+
+            let (closed, accepted) = thread::scope(|scope| {
+                let closing = scope.spawn(|| {
+                    barrier.wait();
+                    activity.try_close(since)
+                });
+                barrier.wait();
+                let accepted = activity.request_started();
+                (closing.join().unwrap(), accepted)
+            });
+
+            assert_ne!(closed, accepted);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_on_a_closing_connection_does_not_run() {
+        let activity = Arc::new(ConnectionActivity::new(Instant::now()));
+        assert!(activity.try_close(0));
+        let fail = Tool::new("fail", async || -> Result<String, crate::ToolError> {
+            panic!("the request runs")
+        });
+        let server = Server::new("test", "1.0.0").tool(fail);
+        let endpoint = Arc::new(Endpoint::new(server, HttpOptions::default(), None));
+        let handle = ConnectionHandle::new(None, activity.clone());
+
+        for _ in 0..2 {
+            let accepted = activity.request_started();
+            let message =
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fail"}}"#;
+            let request = ::http::Request::post("/mcp")
+                .header("host", "localhost")
+                .header("content-type", "application/json")
+                .header("accept", "application/json, text/event-stream")
+                .body(Full::new(Bytes::from_static(message.as_bytes())))
+                .unwrap();
+            let endpoint = endpoint.clone();
+            let Ok(response) = endpoint.respond(request, handle.clone(), accepted).await;
+
+            assert_eq!(response.status(), 503);
+            assert_eq!(response.headers()["connection"], "close");
         }
     }
 }

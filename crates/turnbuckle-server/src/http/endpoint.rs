@@ -13,8 +13,8 @@ use std::{
 };
 
 use ::http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
-    header::{ALLOW, CONTENT_TYPE},
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version,
+    header::{ALLOW, CONNECTION, CONTENT_TYPE},
     request::Parts,
 };
 use bytes::Bytes;
@@ -112,16 +112,23 @@ impl Endpoint {
 
     /// Responds to a request. It cannot fail, as `hyper` and `tower` services express it.
     ///
+    /// `accepted` is false if the connection is closed in favor of another one; then the request does not run.
+    ///
     /// Everything but a POST to the endpoint is boxed to keep this future small: it is moved before it runs, and nearly all
     /// requests are POSTs.
     pub(super) fn respond<B: http_body::Body>(
         self: Arc<Self>,
         request: Request<B>,
         connection: ConnectionHandle,
+        accepted: bool,
     ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + use<B> {
         let (parts, body) = request.into_parts();
         let version = parts.version;
-        let route = self.route(parts, connection);
+        let route = if accepted {
+            self.route(parts, connection)
+        } else {
+            closing_route(&parts, &connection)
+        };
         async move {
             let mut body = pin!(TrackedBody::new(body));
             let (response, unread_body) = match route {
@@ -348,6 +355,20 @@ enum Route {
     ErrorResponse(Box<(Response<ResponseBody>, UnreadBody)>),
 }
 
+/// Rejects a request that arrived while its connection was being closed. The client usually sees only the end of the
+/// connection, but the request never runs, so it can be sent again.
+fn closing_route(parts: &Parts, connection: &ConnectionHandle) -> Route {
+    let mut response =
+        responses::service_unavailable(None, "the connection is closing; send the request again");
+    // Otherwise the connection would read the next request.
+    if parts.version < Version::HTTP_2 {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
+    let unread_body = UnreadBody::new(parts.version, &parts.headers, connection);
+    Route::ErrorResponse(Box::new((response, unread_body)))
+}
+
 /// A request that needs more than [`Route::Post`].
 struct RoutedRequest {
     parts: Parts,
@@ -505,7 +526,7 @@ where
         Box::pin(
             self.endpoint
                 .clone()
-                .respond(request, ConnectionHandle::default()),
+                .respond(request, ConnectionHandle::default(), true),
         )
     }
 }

@@ -212,8 +212,8 @@ impl OpenConnections {
 
     fn close_candidate(&mut self) -> bool {
         while let Some((since, id)) = self.candidates.pop() {
-            let is_idle = |open: &OpenConnection| open.activity.idle_since() == Some(since);
-            if self.open.get(&id).is_some_and(is_idle)
+            let closes = |open: &OpenConnection| open.activity.try_close(since);
+            if self.open.get(&id).is_some_and(closes)
                 && let Some(open) = self.open.remove(&id)
             {
                 open.task.abort();

@@ -44,8 +44,8 @@ where
     let handle = ConnectionHandle::new(peer, activity.clone());
     let (closing_endpoint, own_handle) = (endpoint.clone(), handle.clone());
     let service = service_fn(move |request: Request<Incoming>| {
-        activity.request_started();
-        endpoint.clone().respond(request, handle.clone())
+        let accepted = activity.request_started();
+        endpoint.clone().respond(request, handle.clone(), accepted)
     });
     // Half-closed connections are closed: a client that closes its side has cancelled its request.
     let connection = http1::Builder::new()

@@ -7,13 +7,14 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::{
     body::Incoming,
-    client::conn::http2::{SendRequest, handshake},
+    client::conn::http2::{Builder, SendRequest, handshake},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::{Notify, oneshot},
+    task::JoinHandle,
 };
 use turnbuckle_server::{
     Server, Tool,
@@ -165,6 +166,70 @@ async fn a_connection_with_an_open_stream_does_not_end() {
     assert!(!connection.is_finished());
     drop(stream);
     connection.await.unwrap().unwrap();
+}
+
+/// Connects with a flow-control window of so many bytes per stream.
+async fn connect_with_window(
+    http: Http,
+    bytes: u32,
+) -> (SendRequest<Full<Bytes>>, JoinHandle<hyper::Result<()>>) {
+    let (connector, listener) = memory();
+    tokio::spawn(http.serve(listener));
+    let io = TokioIo::new(connector.connect().await.unwrap());
+    let (sender, connection) = Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(bytes)
+        .handshake(io)
+        .await
+        .unwrap();
+    (sender, tokio::spawn(connection))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_slowly_gets_the_whole_response() {
+    let (mut sender, _connection) = connect_with_window(Http::new(server()), 1_000).await;
+    let message = "x".repeat(10_000);
+    let arguments = json!({ "message": message });
+    let mut response = call(&mut sender, "localhost", "echo", arguments).await;
+    let began = tokio::time::Instant::now();
+
+    let mut received = 0;
+    while let Some(frame) = response.frame().await {
+        received += frame.unwrap().into_data().unwrap().len();
+        tokio::time::sleep(Duration::from_secs(50)).await;
+    }
+
+    assert!(received > message.len());
+    assert!(began.elapsed() > Duration::from_secs(400));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_nothing_of_a_response_is_disconnected() {
+    // With a window of 0, not even the body is polled.
+    for window in [1_000, 0] {
+        let http = Http::new(server()).write_timeout(Duration::from_secs(20));
+        let (mut sender, connection) = connect_with_window(http, window).await;
+        let arguments = json!({ "message": "x".repeat(10_000) });
+        let began = tokio::time::Instant::now();
+        let _unread = call(&mut sender, "localhost", "echo", arguments).await;
+
+        let _ = connection.await.unwrap();
+
+        let ended = began.elapsed().as_secs();
+        assert!((20..=22).contains(&ended), "{window}: {ended}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_without_events_does_not_reach_the_write_timeout() {
+    let http = Http::new(server()).write_timeout(Duration::from_secs(20));
+    let (mut sender, connection) = connect_with_window(http, 1_000).await;
+    // The tool sleeps for a minute.
+    let response = call(&mut sender, "localhost", "sleep", json!({})).await;
+
+    let response = response.into_body().collect().await.unwrap().to_bytes();
+
+    assert!(String::from_utf8_lossy(&response).contains("awake"));
+    assert!(!connection.is_finished());
 }
 
 #[tokio::test(start_paused = true)]
