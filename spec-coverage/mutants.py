@@ -2,6 +2,7 @@
 """Breaks the code behind claimed requirements, one edit at a time, and demands that a claiming test fails.
 
 mutants.py CLAIMS BUILD [--all | --only TEXT]
+mutants.py CLAIMS BUILD --patch FILE BINARY TEXT
 
 CLAIMS is the folder that `TURNBUCKLE_CLAIMS` named in the last run of the unit tests, BUILD the build folder. The edits are the
 entries of spec/mutants.toml. Each is applied to a copy of the tracked files in BUILD/mutants, which has a build folder of its own.
@@ -10,6 +11,8 @@ must fail. An edit is an error if its text does not occur exactly once, if it do
 
 By default a sample runs: it starts at an entry chosen by the commit hash, and ends when the budget of TURNBUCKLE_MUTANT_SECONDS
 (240 by default) is used up. --all runs every entry; --only those with TEXT in their row or file.
+
+--patch applies a patch to the copy instead, and runs the tests of BINARY with TEXT in their name, which must pass.
 Prints a line per entry and last the figure. Exits 0 if every entry that ran was caught, 1 otherwise, 2 if nothing could run.
 """
 import collections, os, pathlib, shutil, subprocess, sys, time, tomllib
@@ -20,6 +23,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 def main():
     claims, build = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
     options = sys.argv[3:]
+    if options[:1] == ["--patch"]:
+        return MutantBuild(build).run_patched(*options[1:])
     mutants = tomllib.loads((ROOT / "spec/mutants.toml").read_text())["mutant"]
     tests = read_claims(claims)
     if not tests:
@@ -131,6 +136,15 @@ class MutantBuild:
             return "survived", f"  {mutant['find']!r} -> {mutant['replace']!r}"
         finally:
             file.write_text(original)
+
+    def run_patched(self, patch, binary, text):
+        """Applies a patch and runs tests that must pass; the next `copy_tree` reverts it."""
+        # Outside of the repository, so that the paths of the patch are relative to the copy.
+        environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(self.tree.parent)}
+        subprocess.run(["git", "apply", str(ROOT / patch)], cwd=self.tree, env=environment, check=True)
+        ran = self.nextest(binary, ["-E", f"test({text})"])
+        print(ran.stderr, end="")
+        return ran.returncode
 
     def nextest(self, binary, options):
         package, _, kind = binary.partition("::")

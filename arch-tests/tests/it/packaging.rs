@@ -107,3 +107,23 @@ fn ci_runs_every_step_of_the_test_script() {
 
     assert_eq!(run, steps);
 }
+
+/// `./test next-revision` runs its tests; this only finds out early that a table has changed.
+#[test]
+fn the_patch_with_the_next_revision_applies() {
+    let root = turnbuckle_arch_tests::root();
+    let copy_of_a_repository = !root.join(".git").exists();
+    if copy_of_a_repository {
+        return;
+    }
+    let output = Command::new("git")
+        .args(["apply", "--check", "spec/next-revision.patch"])
+        .current_dir(root)
+        .output()
+        .expect("git runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "see docs/adding-a-revision.md:\n{errors}"
+    );
+}
