@@ -33,6 +33,10 @@ use environment::Environment;
 use error::CliError;
 use ui::Ui;
 
+/// Maximum number of threads for blocking work. The context server runs at most ten such jobs at once, and reads stdin on
+/// another one. The allocator keeps memory for each thread, so more threads would only leave more memory behind.
+const MAX_BLOCKING_THREADS: usize = 12;
+
 fn main() -> ExitCode {
     if let Some(code) = supervisor::run_if_started_as_one() {
         return code;
@@ -63,6 +67,7 @@ fn run(cli: Cli) -> error::Result {
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .max_blocking_threads(MAX_BLOCKING_THREADS)
         .build()?;
     let done = runtime.block_on(commands::run(cli.command, &context));
     runtime.shutdown_background();

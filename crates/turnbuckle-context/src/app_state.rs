@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, Weak,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -37,7 +37,7 @@ const MAX_CONCURRENT_INDEXING: usize = 2;
 /// Maximum number of waiting calls per owner.
 const MAX_WAITING_CALLS: usize = 1_000;
 const MAX_WAITING_INDEXING: usize = 64;
-/// Idle time after which the server closes databases to free memory.
+/// Interval at which the server closes databases that were not used since the last time.
 const IDLE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// State shared by all handlers. Cheap to clone.
@@ -53,10 +53,8 @@ struct AppStateInner {
     resource_sync: ResourceSync,
     call_slots: WorkSlots,
     index_slots: WorkSlots,
-    /// True if a task is waiting for the server to be idle.
-    idle_close_scheduled: AtomicBool,
-    /// Number of finished calls, to detect idle time.
-    finished_calls: AtomicU64,
+    /// True if a task is closing unused databases.
+    is_closing_unused: AtomicBool,
     /// Background jobs in progress, by path of the indexed folder or database.
     running_jobs: Mutex<HashSet<PathBuf>>,
     /// The end of the pause after the embedding provider failed.
@@ -104,8 +102,7 @@ impl AppState {
                 config,
                 call_slots,
                 index_slots,
-                idle_close_scheduled: AtomicBool::new(false),
-                finished_calls: AtomicU64::new(0),
+                is_closing_unused: AtomicBool::new(false),
                 running_jobs: Mutex::default(),
                 embeddings_paused_until: Mutex::default(),
             }),
@@ -263,7 +260,7 @@ impl AppState {
             span.in_scope(|| work(&state, &limit))
         });
         let outcome = running.await;
-        self.schedule_idle_close();
+        self.start_closing_unused();
         match outcome {
             Ok(outcome) => outcome,
             Err(error) => match error.try_into_panic() {
@@ -273,39 +270,31 @@ impl AppState {
         }
     }
 
-    /// Schedules closing of idle databases.
-    fn schedule_idle_close(&self) {
-        self.shared.finished_calls.fetch_add(1, Ordering::Relaxed);
-        if !self
-            .shared
-            .idle_close_scheduled
-            .swap(true, Ordering::Relaxed)
-        {
-            tokio::spawn(close_when_idle(Arc::downgrade(&self.shared)));
+    /// Starts the task that closes unused databases, unless it is running.
+    fn start_closing_unused(&self) {
+        if !self.shared.is_closing_unused.swap(true, Ordering::Relaxed) {
+            tokio::spawn(close_unused(Arc::downgrade(&self.shared)));
         }
     }
 }
 
-/// Waits until the server is idle and closes its databases. Ends if the server is dropped.
-async fn close_when_idle(state: Weak<AppStateInner>) {
-    let mut before = None;
+/// Closes databases that are not used for an interval, until none is open or the server is dropped.
+async fn close_unused(state: Weak<AppStateInner>) {
     loop {
+        tokio::time::sleep(IDLE_INTERVAL).await;
         let Some(shared) = state.upgrade() else {
             return;
         };
-        let finished_calls = shared.finished_calls.load(Ordering::Relaxed);
-        if before == Some(finished_calls) {
-            let close = move || {
-                shared.data_dir.close_idle();
-                shared.idle_close_scheduled.store(false, Ordering::Relaxed);
-            };
-            // Runs to its end without being awaited.
-            drop(tokio::task::spawn_blocking(close));
+        // A call that ends from now on starts another task.
+        shared.is_closing_unused.store(false, Ordering::Relaxed);
+        let closing = {
+            let shared = shared.clone();
+            tokio::task::spawn_blocking(move || shared.data_dir.close_unused())
+        };
+        let has_others = closing.await.unwrap_or(false);
+        if !has_others || shared.is_closing_unused.swap(true, Ordering::Relaxed) {
             return;
         }
-        before = Some(finished_calls);
-        drop(shared);
-        tokio::time::sleep(IDLE_INTERVAL).await;
     }
 }
 
@@ -375,6 +364,26 @@ mod tests {
         }
         let error = state.run_write(&owner, |_| Ok(())).await.unwrap_err();
         assert!(matches!(error, ContextError::TimedOut(_)), "{error:?}");
+    }
+
+    /// Opens the shared database of an owner in a call.
+    async fn open_in_a_call(state: &AppState, name: &str) {
+        let owner = Owner::for_user(name);
+        let job_owner = owner.clone();
+        let open = move |state: &AppState| state.data_dir().open_shared(&job_owner).map(drop);
+        state.run_write(&owner, open).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_unused_database_is_closed_while_others_are_used() {
+        let data = tempfile::tempdir().unwrap();
+        let (state, _) = state(data.path());
+        open_in_a_call(&state, "ada").await;
+        for _ in 0..10 {
+            open_in_a_call(&state, "bob").await;
+            tokio::time::sleep(IDLE_INTERVAL / 2).await;
+        }
+        assert_eq!(state.data_dir().open_files(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -41,8 +41,11 @@ struct AllowedRoot {
 
 #[derive(Debug, Default)]
 struct OpenDatabases {
+    /// With the number of the last use.
     databases: HashMap<PathBuf, (u64, Arc<Database>)>,
     uses: u64,
+    /// The number of the last use before the last [`close_unused`](DataDir::close_unused).
+    checked_uses: u64,
 }
 
 impl DataDir {
@@ -187,17 +190,24 @@ impl DataDir {
         self.lock().databases.len()
     }
 
-    /// Closes databases that are not in use: each open one takes some megabytes of memory.
-    pub(crate) fn close_idle(&self) {
-        let idle: Vec<_> = {
-            let mut open = self.lock();
-            let is_idle = |database: &Arc<Database>| Arc::strong_count(database) == 1;
-            open.databases
-                .extract_if(|_, (_, database)| is_idle(database))
-                .collect()
+    /// Closes the databases that were not used since the last call: each open one takes some megabytes of memory. Returns
+    /// whether others are open.
+    pub(crate) fn close_unused(&self) -> bool {
+        let (unused, has_others): (Vec<_>, _) = {
+            let open = &mut *self.lock();
+            let is_unused = |last_use: u64, database: &Arc<Database>| {
+                last_use <= open.checked_uses && Arc::strong_count(database) == 1
+            };
+            let unused = open
+                .databases
+                .extract_if(|_, (last_use, database)| is_unused(*last_use, database))
+                .collect();
+            open.checked_uses = open.uses;
+            (unused, !open.databases.is_empty())
         };
         // Close after releasing the lock, because closing writes to the disk.
-        drop(idle);
+        drop(unused);
+        has_others
     }
 
     /// Returns the ids of all projects with data, in no particular order.

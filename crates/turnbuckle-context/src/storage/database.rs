@@ -36,9 +36,11 @@ const STOP_CHECK_STEPS: i32 = 4_000;
 const MIN_FILE_BYTES: u64 = 512;
 /// Maximum number of idle read connections.
 const MAX_READERS: usize = 2;
-/// Page cache of each connection. The operating system caches the file, too; together with `MAX_READERS` and the number
-/// of open databases this bounds the memory that a burst of calls leaves behind.
-const CACHE_KIB: i64 = 2_000;
+/// Page cache of the write connection, which also holds the pages of a transaction.
+const WRITER_CACHE_KIB: i64 = 1_000;
+/// Page cache of a read connection. The operating system caches the file, too. Together with `MAX_READERS` and the number of
+/// open databases these sizes bound the memory of a burst of calls, which the allocator does not return.
+const READER_CACHE_KIB: i64 = 500;
 
 /// The database of one project, or of the data that an owner shares between projects.
 #[derive(Debug)]
@@ -77,7 +79,7 @@ impl Database {
         }
         let before = FileIdentity::read(path);
         let had_wal = has_wal(path);
-        let writer = match connect(path) {
+        let writer = match connect(path, WRITER_CACHE_KIB) {
             Ok(writer) => Some(writer).filter(|writer| writer.is_readonly("main") == Ok(false)),
             Err(ContextError::Database {
                 kind: DatabaseErrorKind::ReadOnly,
@@ -137,7 +139,7 @@ impl Database {
                     file::connect_read_only(&self.path)
                         .map_err(|error| ContextError::database(&self.path, error))?
                 } else {
-                    connect(&self.path)?
+                    connect(&self.path, READER_CACHE_KIB)?
                 };
                 self.check_current()?;
                 reader
@@ -396,10 +398,10 @@ fn removed_error() -> ContextError {
     ContextError::invalid("this data was deleted by another process; try again")
 }
 
-fn connect(path: &Path) -> Result<Connection, ContextError> {
+fn connect(path: &Path, cache_kib: i64) -> Result<Connection, ContextError> {
     let started = Instant::now();
     loop {
-        match open_connection(path) {
+        match open_connection(path, cache_kib) {
             // Two processes that switch a new file to WAL meet a lock that SQLite's busy handler does not cover.
             Err(error) if is_busy(&error) && started.elapsed() < LOCK_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(10));
@@ -409,7 +411,7 @@ fn connect(path: &Path) -> Result<Connection, ContextError> {
     }
 }
 
-fn open_connection(path: &Path) -> rusqlite::Result<Connection> {
+fn open_connection(path: &Path, cache_kib: i64) -> rusqlite::Result<Connection> {
     // The file exists: SQLite must not create one if it was just moved away.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -421,7 +423,7 @@ fn open_connection(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    connection.pragma_update(None, "cache_size", -cache_kib)?;
     connection.pragma_update(None, "secure_delete", true)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)

@@ -8,8 +8,8 @@ use std::{fs, io, path::Path};
 use rusqlite::{Connection, OpenFlags};
 
 use super::{
-    SCHEMA, SCHEMA_VERSION, connect, create_private_dir, create_private_file, has_wal,
-    sibling_path, sync_parent_dir, version, wait_for_lock,
+    READER_CACHE_KIB, SCHEMA, SCHEMA_VERSION, WRITER_CACHE_KIB, connect, create_private_dir,
+    create_private_file, has_wal, sibling_path, sync_parent_dir, version, wait_for_lock,
 };
 use crate::{ContextError, memory::new_id};
 
@@ -33,7 +33,7 @@ pub(super) fn create_database(path: &Path) -> Result<(), ContextError> {
 
 fn write_schema(draft: &Path) -> Result<(), ContextError> {
     create_private_file(draft)?;
-    let mut connection = connect(draft)?;
+    let mut connection = connect(draft, WRITER_CACHE_KIB)?;
     let mut make = || {
         let transaction = connection.transaction()?;
         transaction.execute_batch(SCHEMA)?;
@@ -120,7 +120,7 @@ fn open_read_only(path: &Path, parameters: &str) -> rusqlite::Result<Connection>
     if parameters == WITHOUT_LOCKS {
         connection.pragma_update(None, "locking_mode", "exclusive")?;
     }
-    connection.pragma_update(None, "cache_size", -4_000)?;
+    connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
     // Opening does not read the file; this does.
     version(&connection)?;
     Ok(connection)
