@@ -1,11 +1,12 @@
 //! The environment variables that a child inherits.
 //!
-//! The only file of the library that reads the environment, and only to pass values on: a child needs `PATH` and
-//! `HOME`, and the standard library passes on all variables or none.
+//! The only file of the library that reads the environment, and only for children: they need `PATH` and `HOME`, the
+//! standard library passes on all variables or none, and their programs are looked up in `PATH`.
 
 use std::{
     env,
     ffi::{OsStr, OsString},
+    path::PathBuf,
 };
 
 /// The variables that a child inherits by default.
@@ -79,17 +80,18 @@ pub(super) fn safe_variables() -> Vec<(&'static str, OsString)> {
         .collect()
 }
 
-/// Returns the `PATH` of a child that inherits variables and sets others.
+/// Returns the folders in the `PATH` of a child that inherits variables and sets others.
 pub(super) fn search_path(
     inherits: EnvInheritance,
     variables: &[(OsString, OsString)],
-) -> Option<OsString> {
+) -> Option<Vec<PathBuf>> {
     let mut latest_first = variables.iter().rev();
-    match latest_first.find(|(name, _)| name == "PATH") {
-        Some((_, path)) => Some(path.clone()),
-        None if inherits == EnvInheritance::Nothing => None,
-        None => env::var_os("PATH"),
-    }
+    let path = match latest_first.find(|(name, _)| name == "PATH") {
+        Some((_, path)) => path.clone(),
+        None if inherits == EnvInheritance::Nothing => return None,
+        None => env::var_os("PATH")?,
+    };
+    Some(env::split_paths(&path).collect())
 }
 
 /// Returns whether a value is an exported shell function, which old shells run at startup.

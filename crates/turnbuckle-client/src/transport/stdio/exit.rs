@@ -1,7 +1,6 @@
 //! Errors of child processes: failure to start, and exit.
 
 use std::{
-    env,
     ffi::OsStr,
     fmt, io,
     path::{Path, PathBuf},
@@ -149,13 +148,13 @@ fn is_path(program: &OsStr) -> bool {
 pub(super) fn check_exists(
     program: &OsStr,
     folder: Option<&Path>,
-    search_path: Option<&OsStr>,
+    search_path: Option<&[PathBuf]>,
 ) -> io::Result<()> {
     let folder = folder.unwrap_or(Path::new(""));
     let exists = match search_path {
         _ if is_path(program) => folder.join(program).exists(),
         Some(path) => {
-            let mut folders = env::split_paths(path);
+            let mut folders = path.iter();
             folders.any(|path| folder.join(path).join(program).exists())
         }
         None => true,
