@@ -154,7 +154,7 @@ impl OAuth {
 
     /// Deletes the login, and revokes its tokens if the authorization server supports that (RFC 7009).
     ///
-    /// Returns `None` if there was no login. The login is deleted even if its tokens cannot be revoked.
+    /// Returns `None` without a login. The login is deleted even if its tokens cannot be revoked.
     pub async fn log_out(&self) -> Result<Option<Revocation>, AuthorizationError> {
         self.delete_login().await
     }

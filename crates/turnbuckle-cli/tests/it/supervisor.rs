@@ -250,8 +250,8 @@ mod killed {
 
     use super::*;
 
-    /// Starts the binary with a program that never ends. Its command line, and those of all processes that
-    /// come of it, contain the folder of the sandbox.
+    /// Starts the binary with a program that never ends. The command lines of the binary and of its descendants contain
+    /// the folder of the sandbox; only that of the supervisor does not.
     fn start(sandbox: &Sandbox) -> Child {
         let script = format!("sleep 1000; : {}", sandbox.path().display());
         let words = ["ping", "--timeout", "1000s", "--", "sh", "-c", &script];
@@ -271,7 +271,7 @@ mod killed {
         .collect()
     }
 
-    /// Kills the binary, and waits until no process that came of it is left.
+    /// Kills the binary, and waits until its descendants have ended.
     fn assert_kill_leaves_nothing(mut binary: Child, folder: &Path) {
         binary.kill().unwrap();
         binary.wait().unwrap();

@@ -114,7 +114,7 @@ mod portable {
         }
     }
 
-    /// Does nothing: there are no launchers.
+    /// Does nothing: launchers are not used.
     pub(in crate::transport::stdio) fn release(_: &ChildStdin) {}
 
     /// Returns the exit reason of a status.
