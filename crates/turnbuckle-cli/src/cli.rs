@@ -77,7 +77,7 @@ fn serve_option(argument: clap::Arg) -> clap::Arg {
 const EXAMPLES: &str = "Examples:
   turnbuckle tools https://example.com/mcp
   turnbuckle call weather forecast city=Oslo days=3
-  turnbuckle call echo text=hello -- npx -y @modelcontextprotocol/server-everything
+  turnbuckle call echo message=hello -- npx -y @modelcontextprotocol/server-everything
   turnbuckle read unix:/run/notes.sock note://today > today.md";
 
 /// Options of all commands.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use turnbuckle_server::{Server, Skills, http::UrlQuery};
+use turnbuckle_server::{Server, Skills, http::UrlQuery, middleware::Timing};
 
 use crate::{
     DataDir, OwnershipPolicy,
@@ -60,6 +60,7 @@ pub struct ContextServer {
     index_timeout: Duration,
     quota: Option<u64>,
     tool_set: ToolSet,
+    timing: Option<Timing>,
 }
 
 impl ContextServer {
@@ -79,6 +80,7 @@ impl ContextServer {
             index_timeout: Duration::from_secs(30 * 60),
             quota,
             tool_set: ToolSet::default(),
+            timing: None,
         }
     }
 
@@ -131,6 +133,14 @@ impl ContextServer {
         self
     }
 
+    /// Reports the duration and outcome of every operation, also of those that are refused.
+    ///
+    /// A layer of the built server would not see a call with unknown arguments.
+    pub fn timing(mut self, timing: Timing) -> Self {
+        self.timing = Some(timing);
+        self
+    }
+
     /// Builds the server. Files are read and written on the first call.
     pub fn build(self) -> Server {
         let publishes_skills = matches!(self.owners, OwnershipPolicy::Single(_));
@@ -159,7 +169,11 @@ impl ContextServer {
             .description("Persistent memory of work, fixes and skills, and repository search.")
             .instructions(INSTRUCTIONS)
             .validate_input(true)
-            .validate_output(cfg!(debug_assertions))
+            .validate_output(cfg!(debug_assertions));
+        if let Some(timing) = self.timing {
+            server = server.layer(timing);
+        }
+        server = server
             .layer(call_log.clone())
             .layer(resource_sync::ResourceSyncLayer::new(&state))
             .layer(tools::check_requested_set)

@@ -61,6 +61,13 @@ mod tests {
     }
 
     #[test]
+    fn names_with_few_edits_and_names_that_contain_the_other_are_similar() {
+        assert_eq!(distance("base.pong", "base.ping"), Some(1));
+        assert_eq!(distance("kitten", "sitting"), None);
+        assert_eq!(distance("ping", "base.ping"), Some(4));
+    }
+
+    #[test]
     fn a_name_that_is_too_long_is_not_compared() {
         let long = "x".repeat(1_000_000);
 

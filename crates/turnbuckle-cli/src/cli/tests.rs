@@ -174,7 +174,7 @@ fn help_describes_targets() {
     Examples:
       turnbuckle tools https://example.com/mcp
       turnbuckle call weather forecast city=Oslo days=3
-      turnbuckle call echo text=hello -- npx -y @modelcontextprotocol/server-everything
+      turnbuckle call echo message=hello -- npx -y @modelcontextprotocol/server-everything
       turnbuckle read unix:/run/notes.sock note://today > today.md
     ");
 }

@@ -109,7 +109,7 @@ impl ServeCommand {
             return service.run(action, context);
         }
         log::init(settings.log_file.as_deref(), context)?;
-        let server = build_server::build(&settings, context)?.layer(log::operations());
+        let server = build_server::build(&settings, context)?;
         if is_stdio {
             return Ok(Stdio::new(server).serve().await?);
         }

@@ -203,6 +203,7 @@ fn the_log_file_has_client_tool_outcome_and_duration_of_each_call() {
     let words = ["--listen", "127.0.0.1:0", "-v", "--log-file", "serve.log"];
     let server = ServeProcess::start(&sandbox, &words);
     server.call(&sandbox, &["debug_log_status"]);
+    sandbox.run(&["call", &server.address, "debug_log_clear", "--force", "a=1"]);
 
     let stderr = server.stop();
 
@@ -212,12 +213,17 @@ fn the_log_file_has_client_tool_outcome_and_duration_of_each_call() {
         .lines()
         .find(|line| line.contains("target=\"debug_log_status\""))
         .unwrap_or_else(|| panic!("{log}"));
-    for part in [
-        "operation finished client=\"turnbuckle 0.1.0\" method=\"tools/call\"",
-        "outcome=completed elapsed=",
-    ] {
-        assert!(line.contains(part), "{line}");
-    }
+    let (line, _) = line
+        .split_once(" elapsed=")
+        .unwrap_or_else(|| panic!("{line}"));
+    let (_, line) = line
+        .split_once(" DEBUG ")
+        .unwrap_or_else(|| panic!("{line}"));
+    insta::assert_snapshot!(line, @r#"turnbuckle::serve: operation finished client="turnbuckle 0.1.0" method="tools/call" target="debug_log_status" outcome=completed"#);
+    assert!(
+        log.contains("target=\"debug_log_clear\" outcome=tool_error elapsed="),
+        "{log}"
+    );
     assert!(!stderr.contains("operation finished"), "{stderr}");
     assert_eq!(
         fs::metadata(file).unwrap().permissions().mode() & 0o777,

@@ -8,7 +8,10 @@ use turnbuckle_context::{
 use turnbuckle_server::Server;
 use turnbuckle_store::Store;
 
-use super::config::{EmbeddingConfig, ServeLimits, ServeSettings, ToolSetOption};
+use super::{
+    config::{EmbeddingConfig, ServeLimits, ServeSettings, ToolSetOption},
+    log,
+};
 use crate::{
     context::CommandContext,
     error::{CliError, Result},
@@ -24,7 +27,9 @@ pub(super) fn build(settings: &ServeSettings, context: &CommandContext) -> Resul
         ToolSetOption::All => ToolSet::All,
         ToolSetOption::Core => ToolSet::Core,
     };
-    let mut server = ContextServer::new(data_dir(settings)?, owners).tool_set(tool_set);
+    let mut server = ContextServer::new(data_dir(settings)?, owners)
+        .tool_set(tool_set)
+        .timing(log::operations());
     if let Some(half_life) = settings.half_life {
         server = server.half_life(same_half_life(half_life));
     }

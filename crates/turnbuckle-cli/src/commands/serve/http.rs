@@ -84,10 +84,13 @@ fn bind_error(address: SocketAddr, error: &io::Error) -> CliError {
     let port = address.port();
     let failure = CliError::could_not_run(format!("cannot listen on {address}: {error}"));
     match error.kind() {
-        io::ErrorKind::AddrInUse => failure.hint(format!(
-            "it may be running already: check with `turnbuckle info http://{address}/mcp`; \
-             --listen 127.0.0.1:0 uses a free port"
-        )),
+        io::ErrorKind::AddrInUse => {
+            let authority = &MachineNames::default().authorities(address)[0];
+            failure.hint(format!(
+                "it may be running already: check with `turnbuckle info http://{authority}/mcp`; \
+                 --listen 127.0.0.1:0 uses a free port"
+            ))
+        }
         io::ErrorKind::PermissionDenied if port < 1024 => {
             failure.hint("ports below 1024 need privileges; 8321 does not")
         }

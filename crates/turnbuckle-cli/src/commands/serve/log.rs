@@ -67,7 +67,11 @@ fn log_operation(operation: &Operation, outcome: OperationOutcome, elapsed: Dura
     });
     let user = operation.principal().map(|principal| &*principal.subject);
     let (method, target) = (operation.method(), operation.registered_name());
-    tracing::debug!(client, user, method, target, %outcome, ?elapsed, "operation finished");
+    // Without the span of the request, which repeats the same in many fields.
+    tracing::debug!(
+        target: "turnbuckle::serve", parent: None,
+        client, user, method, target, %outcome, ?elapsed, "operation finished"
+    );
 }
 
 /// The size at which a log file is renamed.

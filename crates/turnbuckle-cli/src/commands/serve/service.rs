@@ -359,7 +359,7 @@ fn scheduled_task(environment: &Environment, program: &ServiceProgram) -> Option
         .map(|word| windows_word(word))
         .collect();
     let definition = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+        "<?xml version=\"1.0\"?>\n\
          <!-- {MARKER} -->\n\
          <Task version=\"1.2\" xmlns=\"http://schemas.microsoft.com/windows/2004/02/mit/task\">\n\
          \u{20} <Triggers><LogonTrigger><Enabled>true</Enabled></LogonTrigger></Triggers>\n\
@@ -545,7 +545,7 @@ mod tests {
         insta::assert_snapshot!(text, @r##"
         Would write /ada/AppData/Roaming/turnbuckle/serve-task.xml:
 
-          <?xml version="1.0" encoding="UTF-8"?>
+          <?xml version="1.0"?>
           <!-- Written by `turnbuckle serve` (option install-service) -->
           <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
             <Triggers><LogonTrigger><Enabled>true</Enabled></LogonTrigger></Triggers>
