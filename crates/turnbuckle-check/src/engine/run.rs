@@ -221,9 +221,7 @@ async fn evaluate(rule: &'static Rule, ctx: &CheckContext) -> Outcome {
             if let Some(end) = ctx.unprovoked_end() {
                 return Err(NotPassed::not_tested(end.summary()));
             }
-            let outcome = check(ctx).await;
-            forget_reported_end(&outcome, ctx);
-            outcome
+            report_end_once(rule, check(ctx).await, ctx)
         }
         Check::Passive(check) => {
             if ctx.unprovoked_end().is_none() {
@@ -239,13 +237,29 @@ async fn evaluate(rule: &'static Rule, ctx: &CheckContext) -> Outcome {
     }
 }
 
-/// Forgets the end of the server if it is the violation of a rule, so that it is reported once.
-fn forget_reported_end(outcome: &Outcome, ctx: &CheckContext) {
-    if let Err(NotPassed::Violation { observed, .. }) = outcome
-        && let Some(end) = ctx.transcript.server_end()
-        && observed.contains(end.summary())
-    {
-        ctx.transcript.clear_server_end();
+/// Makes sure that the end of the server is reported once.
+///
+/// A rule about what the server survives reports it, which is then forgotten. Other rules are not tested: the end is no
+/// violation of what they require.
+fn report_end_once(rule: &Rule, outcome: Outcome, ctx: &CheckContext) -> Outcome {
+    let end = ctx.transcript.server_end();
+    match (outcome, end) {
+        (Err(NotPassed::Violation { observed, .. }), Some(end))
+            if observed.contains(end.summary())
+                && end.is_provoked
+                && rule.area != Area::Robustness =>
+        {
+            Err(NotPassed::not_tested(end.summary()))
+        }
+        (Err(violation @ NotPassed::Violation { .. }), Some(end)) => {
+            if let NotPassed::Violation { observed, .. } = &violation
+                && observed.contains(end.summary())
+            {
+                ctx.transcript.clear_server_end();
+            }
+            Err(violation)
+        }
+        (outcome, _) => outcome,
     }
 }
 

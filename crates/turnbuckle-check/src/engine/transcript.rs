@@ -242,12 +242,18 @@ impl Transcript {
         }
     }
 
-    /// Records the first end of the server.
+    /// Records the first end of the server. One in normal use replaces one after invalid input.
     pub(crate) fn record_server_end(&self, end: ServerEnd) {
         // Messages of another revision are unusual input.
         let is_provoked = end.is_provoked || self.other_revision;
         let end = ServerEnd { is_provoked, ..end };
-        self.server_end_slot().get_or_insert(end);
+        let mut slot = self.server_end_slot();
+        if slot
+            .as_ref()
+            .is_none_or(|first| first.is_provoked && !end.is_provoked)
+        {
+            *slot = Some(end);
+        }
     }
 
     /// Returns the first end of the server.

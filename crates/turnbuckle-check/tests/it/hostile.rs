@@ -235,7 +235,7 @@ async fn id_of_another_type_is_reported_once_and_at_once() {
     assert!(report.duration < CheckOptions::default().response_timeout);
 }
 
-/// Closes the connection at the first call of a tool.
+/// Closes the connection at the first call of its tool.
 async fn close_at_call(mut far: BufReader<DuplexStream>) {
     let tools = json!({ "tools": [{
         "name": "boom", "inputSchema": { "type": "object" }, "annotations": { "readOnlyHint": true },
@@ -245,7 +245,7 @@ async fn close_at_call(mut far: BufReader<DuplexStream>) {
         let message: Value = serde_json::from_str(&line).unwrap_or_default();
         line.clear();
         let result = match message["method"].as_str() {
-            Some("tools/call") => return,
+            Some("tools/call") if message["params"]["name"] == "boom" => return,
             Some("tools/list") => tools.clone(),
             _ => json!({}),
         };

@@ -24,7 +24,7 @@ pub(crate) const RULES: &[Rule] = &[
         .requirement("A server without completion returns error -32601 for `completion/complete`.")
         .hint("Return error -32601, as for every unknown method.")
         .active(|ctx| Box::pin(unsupported(ctx))),
-    Rule::server("completion.unknown-prompt", Completion, &["completion.error.bad-ref", "completion.server.validate"])
+    Rule::server("completion.unknown-prompt", Completion, &["completion.error.bad-ref"])
         .requirement("The server returns error -32602 for a completion for an unknown prompt.")
         .hint("Return error -32602 when the prompt is unknown.")
         .active(|ctx| Box::pin(unknown_prompt(ctx))),

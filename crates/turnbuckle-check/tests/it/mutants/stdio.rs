@@ -1,7 +1,5 @@
 //! stdio mutants.
 
-use serde_json::json;
-
 use super::base::is_response_to;
 use crate::mutant::{INVALID_UTF8, Mutant};
 
@@ -18,9 +16,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             .on_ndjson()
             .map_sent(|outgoing| {
                 if is_response_to(outgoing, "tools/list") {
-                    let method = "notifications/tools/list_changed";
-                    let notification = json!({ "jsonrpc": "2.0", "method": method });
-                    outgoing.text = Some(format!("{notification:#}\n{}", outgoing.message));
+                    outgoing.text = Some(format!("{:#}", outgoing.message));
                 }
             }),
         Mutant::new("stdio.one-line", "every message in several lines")
