@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use turnbuckle_text::similar::most_similar;
+use turnbuckle_text::suggestions::most_similar;
 
 use crate::{
     client_rules,

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Number, Value};
 use turnbuckle_protocol::types::JsonObject;
-use turnbuckle_text::similar::most_similar;
+use turnbuckle_text::suggestions::most_similar;
 
 use crate::output::signature::{TypeText, parameters};
 

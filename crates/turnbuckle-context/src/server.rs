@@ -34,7 +34,7 @@ Results are short: pass content_mode \"full\", or read the resource of an id, to
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolSet {
-    /// All tools. A client whose URL has the query `tools=core` gets the core tools.
+    /// All tools. A client gets the core tools if its URL has the query `tools=core`.
     #[default]
     All,
     /// Only memory and search, in at most 2,000 tokens, without the schemas of results.

@@ -5,7 +5,7 @@
 //! - [`percent`]: percent-encoding and `application/x-www-form-urlencoded`.
 //! - [`formats`]: the string formats of forms (`email`, `uri`, `date`, `date-time`).
 //! - [`shell`]: quoting of command-line arguments.
-//! - [`similar`]: names that are similar to an unknown one.
+//! - [`suggestions`]: names that are similar to an unknown one.
 //! - [`Secret`]: a text that prints as `***`.
 //! - [`error_chain`]: the text of an error and its sources.
 //!
@@ -16,7 +16,7 @@ pub mod percent;
 pub mod sanitize;
 mod secret;
 pub mod shell;
-pub mod similar;
+pub mod suggestions;
 pub mod url;
 
 pub use secret::Secret;

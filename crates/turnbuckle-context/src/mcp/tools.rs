@@ -30,7 +30,7 @@ use turnbuckle_server::{
     http::UrlQuery,
     middleware::{Middleware, Next, Operation, OperationResponse},
 };
-use turnbuckle_text::similar::most_similar;
+use turnbuckle_text::suggestions::most_similar;
 
 use super::{
     display::one_line,

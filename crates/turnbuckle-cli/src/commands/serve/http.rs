@@ -39,7 +39,7 @@ pub(super) async fn serve(
         http = http.max_connections(max.get());
     }
     let machine = MachineNames::detect(&context.environment);
-    // A page that reaches the server by DNS rebinding has no token, so names that others could claim are no risk.
+    // Only with tokens: a web page that uses DNS rebinding to claim such a name lacks a token.
     let own_hosts = machine
         .hosts()
         .filter(|_| settings.authorization.is_some() && !bound.ip().is_loopback());

@@ -39,7 +39,7 @@ struct ForgetArgs {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Forgotten {
+struct ForgetResponse {
     id: String,
     /// False: another process still reads old pages of the file.
     traceless: bool,
@@ -49,7 +49,11 @@ struct Forgotten {
 const MAX_ID_BYTES: usize = 100;
 
 /// Deletes one item and its traces on the disk, as `turnbuckle context forget` does.
-async fn forget(state: AppState, args: ForgetArgs, cx: Context) -> Result<Forgotten, ContextError> {
+async fn forget(
+    state: AppState,
+    args: ForgetArgs,
+    cx: Context,
+) -> Result<ForgetResponse, ContextError> {
     let owner = state.owner(&cx)?;
     let ForgetArgs { id } = args;
     check_length("id", &id, MAX_ID_BYTES)?;
@@ -60,13 +64,13 @@ async fn forget(state: AppState, args: ForgetArgs, cx: Context) -> Result<Forgot
         })
         .await?;
     state.sync_resources(&cx).await;
-    Ok(Forgotten {
+    Ok(ForgetResponse {
         id,
         traceless: report.traceless,
     })
 }
 
-impl ToText for Forgotten {
+impl ToText for ForgetResponse {
     fn to_text(&self) -> String {
         let id = sanitize(&self.id);
         if self.traceless {

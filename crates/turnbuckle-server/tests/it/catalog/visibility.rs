@@ -472,3 +472,53 @@ async fn pages(peer: &mut Peer) -> Vec<usize> {
         }
     }
 }
+
+/// Selects the view of the tests.
+#[derive(Clone)]
+struct ShortList;
+
+#[tokio::test]
+async fn a_view_changes_the_list_and_not_the_calls() {
+    let server = server().tool_view(
+        |attached| attached.get::<ShortList>().is_some(),
+        |tool| {
+            tool.description = Some("short".to_owned());
+            tool.name == "secret"
+        },
+    );
+    let names = |listed: &Value| {
+        let tools = listed["result"]["tools"].as_array().unwrap().clone();
+        tools
+            .iter()
+            .map(|tool| format!("{} {}", tool["name"], tool["description"]))
+            .collect::<Vec<_>>()
+    };
+    let all = peer_of(server.clone(), Some(admin()))
+        .call_modern("tools/list", json!({}))
+        .await;
+    assert_eq!(names(&all), ["\"open\" null", "\"secret\" null"]);
+
+    let lines = NdjsonServer::new(server.clone()).extension(ShortList);
+    let mut peer = Peer::with(lines.principal(admin()));
+    let short = peer.call_modern("tools/list", json!({})).await;
+    assert_eq!(names(&short), ["\"secret\" \"short\""]);
+    let called = peer
+        .call_modern("tools/call", json!({ "name": "open" }))
+        .await;
+    assert_eq!(called["result"]["content"][0]["text"], "done");
+
+    // A view does not show what is hidden from the caller.
+    let mut other = Peer::with(NdjsonServer::new(server).extension(ShortList));
+    let hidden = other.call_modern("tools/list", json!({})).await;
+    assert_eq!(names(&hidden), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_panic_of_a_view_is_an_internal_error() {
+    let server = server().tool_view(|_| panic!("broken view"), |_| true);
+    let mut peer = peer_of(server, None);
+
+    let listed = peer.call_modern("tools/list", json!({})).await;
+
+    assert_eq!(listed["error"]["code"], -32603, "{listed}");
+}

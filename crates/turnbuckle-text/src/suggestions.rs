@@ -9,7 +9,7 @@ const MAX_NAME_BYTES: usize = 128;
 /// Returns the names that are most similar to `name`, most similar first; at most three.
 ///
 /// ```
-/// use turnbuckle_text::similar::most_similar;
+/// use turnbuckle_text::suggestions::most_similar;
 ///
 /// let names = ["project_path", "query", "limit"].map(str::to_owned);
 /// assert_eq!(most_similar("projectPath", names), ["project_path"]);
