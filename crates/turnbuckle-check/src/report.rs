@@ -232,7 +232,7 @@ impl Report {
         let mut results = self.results().map(|(_, result)| result);
         results.find_map(|result| match &result.outcome {
             RuleOutcome::Violated { observed, .. } if result.rule.id == STAYS_ALIVE => {
-                observed.lines().next()
+                observed.split("; last lines of stderr").next()
             }
             _ => None,
         })

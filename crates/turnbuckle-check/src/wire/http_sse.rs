@@ -41,7 +41,9 @@ impl HttpSseConnection {
         transcript: &Transcript,
         pace: &Pace,
     ) -> Result<Self, NotPassed> {
-        let mut response = stream_request(&http_client).send().await?;
+        // Not `send`: a session that waits alone may open another one.
+        let opening = stream_request(&http_client).send_within(2 * pace.response_timeout());
+        let mut response = opening.await?;
         if response.status != 200 || !response.is_stream() {
             let observed = format!("HTTP status {} instead of a stream", response.status);
             return Err(NotPassed::violation(observed, response.entries()));

@@ -89,6 +89,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule(
         "shapes.tool-list",
         &[
+            "schema.message-valid",
             "tools.list.shape",
             "tools.input-schema.type-object",
             "tools.input-schema.object",
@@ -100,7 +101,7 @@ pub(crate) const RULES: &[Rule] = &[
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::ToolList)),
     rule(
         "shapes.tool-result",
-        &["tools.result.content-array", "tools.output.structured-object"],
+        &["schema.message-valid", "tools.result.content-array", "tools.output.structured-object"],
     )
     .requirement("The result of a tool matches the schema of the revision.")
     .hint("Return tool results as server/tools#tool-result defines: `content` is an array, even if it is empty.")
@@ -108,6 +109,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule(
         "shapes.content",
         &[
+            "schema.message-valid",
             "content.types.by-revision",
             "content.binary.base64",
             "content.annotations.values",
@@ -121,6 +123,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule(
         "shapes.resources",
         &[
+            "schema.message-valid",
             "resources.list.shape",
             "resources.read.shape",
             "resources.security.encode-binary",
@@ -146,7 +149,7 @@ pub(crate) const RULES: &[Rule] = &[
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::EmptyResults)),
     rule(
         "shapes.notifications",
-        &["progress.shape", "logging.message.shape", "logging.levels"],
+        &["schema.message-valid", "progress.shape", "logging.message.shape", "logging.levels"],
     )
     .requirement("The parameters of every notification match the schema of the revision.")
     .hint("Send notifications with the parameters that the schema page of the revision lists.")
@@ -154,6 +157,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule(
         "shapes.requests",
         &[
+            "schema.message-valid",
             "sampling.message.shape",
             "sampling.max-tokens.required",
             "elicitation.request.fields",
