@@ -60,6 +60,8 @@ pub(crate) struct TranscriptEntry {
     pub(crate) truncated: bool,
     /// The message belongs to another revision than the one under test.
     pub(crate) other_revision: bool,
+    /// The entry of the message, if this is one of its lines.
+    pub(crate) part_of: Option<usize>,
     /// The event was received before and is sent again because its stream was resumed.
     pub(crate) replayed: bool,
     /// The parsed message, cached because many rules read it.
@@ -115,12 +117,16 @@ impl TranscriptEntry {
             invalid_utf8: false,
             truncated: false,
             other_revision: false,
+            part_of: None,
             replayed: false,
         }
     }
 
-    /// Returns the message, if the text is JSON.
+    /// Returns the message, if the text is JSON and not only a line of a message.
     pub(crate) fn json(&self) -> Option<Value> {
+        if self.part_of.is_some() {
+            return None;
+        }
         let parsed = || serde_json::from_str(&self.text).ok();
         self.parsed.get_or_init(parsed).clone()
     }

@@ -265,8 +265,11 @@ impl LineJoiner {
         if self.depth.is_closed() {
             let joined = TranscriptEntry::received(channel, self.text.trim_end());
             if joined.json().is_some() {
-                *self = Self::default();
-                return vec![WireEvent::Message(transcript.push(joined))];
+                let message = transcript.push(joined);
+                for part in std::mem::take(self).parts {
+                    transcript.update(part, |entry| entry.part_of = Some(message));
+                }
+                return vec![WireEvent::Message(message)];
             }
             return self.give_up();
         }

@@ -61,20 +61,13 @@ pub(crate) const RULES: &[Rule] = &[
         .active(|ctx| Box::pin(responds_before_exit(ctx))),
 ];
 
-/// The maximum number of lines that are joined to find a message split over lines.
-const MAX_JOINED_LINES: usize = 1000;
-
-/// The maximum number of unsuccessful attempts to join lines.
-const MAX_ATTEMPTS: usize = 16;
-
 fn only_messages(_: &CheckContext, transcript: &Transcript) -> Outcome {
     let lines = received(transcript);
-    let split = split_messages(&lines);
-    let other_line = lines.iter().find(|(number, line)| {
+    let other_line = lines.iter().find(|(_, line)| {
         let message = line
             .json()
             .is_some_and(|value| value.is_object() || value.is_array());
-        !message && !split.iter().any(|part| part.contains(number))
+        !message && line.part_of.is_none()
     });
     match other_line {
         Some((number, line)) => {
@@ -88,16 +81,15 @@ fn only_messages(_: &CheckContext, transcript: &Transcript) -> Outcome {
 
 fn one_line(_: &CheckContext, transcript: &Transcript) -> Outcome {
     let lines = received(transcript);
-    match split_messages(&lines).first() {
-        Some(parts) => {
-            let observed = format!("a message of {} lines", parts.len());
-            Err(NotPassed::violation(
-                observed,
-                parts.iter().copied().take(8),
-            ))
-        }
-        None => Evidence::from_entries(lines.iter().map(|(number, _)| *number).take(3)),
-    }
+    let Some(message) = lines.iter().find_map(|(_, line)| line.part_of) else {
+        return Evidence::from_entries(lines.iter().map(|(number, _)| *number).take(3));
+    };
+    let parts = lines
+        .iter()
+        .filter(|(_, line)| line.part_of == Some(message));
+    let parts: Vec<_> = parts.map(|(number, _)| *number).collect();
+    let observed = format!("a message of {} lines", parts.len());
+    Err(NotPassed::violation(observed, parts.into_iter().take(8)))
 }
 
 fn utf8(_: &CheckContext, transcript: &Transcript) -> Outcome {
@@ -113,35 +105,6 @@ fn received(transcript: &Transcript) -> Vec<(usize, TranscriptEntry)> {
     let mut lines = transcript.all();
     lines.retain(|(_, entry)| entry.direction == Direction::Received && entry.head.is_none());
     lines
-}
-
-/// Returns the messages that span more than one line, each as the numbers of its lines.
-fn split_messages(lines: &[(usize, TranscriptEntry)]) -> Vec<Vec<usize>> {
-    let mut found: Vec<Vec<usize>> = Vec::new();
-    let mut attempts = 0;
-    for (at, (_, first)) in lines.iter().enumerate() {
-        if attempts - found.len() == MAX_ATTEMPTS {
-            break;
-        }
-        if !first.text.trim_start().starts_with('{') || first.json().is_some() {
-            continue;
-        }
-        attempts += 1;
-        let same = |(_, line): &&(usize, TranscriptEntry)| line.channel == first.channel;
-        let mut joined = String::new();
-        let mut parts = Vec::new();
-        for (number, line) in lines[at..].iter().filter(same).take(MAX_JOINED_LINES) {
-            joined.push_str(&line.text);
-            joined.push('\n');
-            parts.push(*number);
-            let closes = line.text.trim_end().ends_with('}');
-            if closes && serde_json::from_str::<Value>(&joined).is_ok() {
-                found.push(parts);
-                break;
-            }
-        }
-    }
-    found
 }
 
 async fn exits_at_end_of_input(ctx: &CheckContext) -> Outcome {
@@ -204,29 +167,4 @@ fn no_process() -> NotPassed {
 /// Returns the entries of the start of a session.
 fn opened(session: &Session) -> impl Iterator<Item = usize> {
     session.opening.iter().flat_map(ProbeResponse::entries)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines(texts: &[&str]) -> Vec<(usize, TranscriptEntry)> {
-        let entries = texts.iter().map(|text| TranscriptEntry::received(0, *text));
-        entries.enumerate().collect()
-    }
-
-    #[test]
-    fn message_in_two_lines_is_found() {
-        let split = split_messages(&lines(&["{}", "{\"a\":", "1}", "{"]));
-
-        assert_eq!(split, [[1, 2]]);
-    }
-
-    #[test]
-    fn search_for_split_messages_is_bounded() {
-        let mut texts = vec!["{"; MAX_ATTEMPTS];
-        texts.extend(["{\"a\":", "1}"]);
-
-        assert!(split_messages(&lines(&texts)).is_empty());
-    }
 }
