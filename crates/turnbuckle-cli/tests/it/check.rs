@@ -294,12 +294,12 @@ fn a_server_that_cannot_be_checked_is_exit_code_2() {
 
     insta::assert_snapshot!(run(&sandbox, &["unix:nowhere.sock"]), @r"
     --- stderr
-    error: the server cannot be reached: No such file or directory (os error 2)
+    error: the server cannot be reached: reading or writing failed: No such file or directory (os error 2)
     --- exit 2
     ");
     insta::assert_snapshot!(run(&sandbox, &["--", "/no/such/program"]), @r"
     --- stderr
-    error: the server cannot be reached: program `/no/such/program` not found
+    error: program `/no/such/program` not found
     --- exit 2
     ");
     insta::assert_snapshot!(run(&sandbox, &["--", "sh", "-c", "echo no barometer >&2; exit 3"]), @r"
