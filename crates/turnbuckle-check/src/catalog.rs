@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn rules_do_not_apply_in_revisions_without_their_text() {
-        // The page on completion of 2024-11-05 has no errors.
+        // The page on completion of 2024-11-05 does not list errors.
         for id in ["completion.missing-argument", "completion.unknown-prompt"] {
             let rule = find(id).expect("the rule exists");
             assert!(!rule.applies_in(Revision::V2024_11_05), "{id}");

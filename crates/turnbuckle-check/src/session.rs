@@ -33,7 +33,7 @@ use crate::{
         http::{RawHttpClient, RawHttpRequest},
         http_sse::HttpSseConnection,
         ndjson::NdjsonConnection,
-        pace::Pace,
+        pace::ServerPace,
     },
 };
 
@@ -52,7 +52,7 @@ pub(crate) struct Session {
     /// The HTTP session id, if the server assigned one.
     pub(crate) id: Option<String>,
     /// The pace of the server, and the time limits.
-    pub(crate) pace: Pace,
+    pub(crate) pace: ServerPace,
     transcript: Transcript,
     target: ServerTarget,
     transport: SessionTransport,
@@ -85,7 +85,7 @@ impl Session {
         target: &ServerTarget,
         transcript: &Transcript,
         request_builder: RequestBuilder,
-        pace: &Pace,
+        pace: &ServerPace,
     ) -> Result<Self, NotPassed> {
         pace.wait_for_turn().await;
         Self::connect(target, transcript, request_builder, pace).await
@@ -96,7 +96,7 @@ impl Session {
         target: &ServerTarget,
         transcript: &Transcript,
         request_builder: RequestBuilder,
-        pace: &Pace,
+        pace: &ServerPace,
     ) -> Result<Self, NotPassed> {
         let transport = match &target.transport {
             TargetTransport::Http(endpoint) if endpoint.http_sse => {

@@ -8,7 +8,7 @@ use turnbuckle_protocol::revision::Revision;
 
 use crate::{
     rule::Transports,
-    wire::{pace::Pace, pool::ConnectionPool, prewarm::ProcessPrewarmer},
+    wire::{pace::ServerPace, pool::ConnectionPool, prewarm::ProcessPrewarmer},
 };
 
 /// The maximum number of revisions to check concurrently if each session is a process.
@@ -20,7 +20,7 @@ pub struct ServerTarget {
     pub(crate) label: String,
     pub(crate) transport: TargetTransport,
     /// The pace at which it starts and responds.
-    pub(crate) pace: Pace,
+    pub(crate) pace: ServerPace,
 }
 
 /// The transport of a server.
@@ -84,7 +84,7 @@ impl ServerTarget {
                 http_sse: false,
                 network_port: None,
             }),
-            pace: Pace::default(),
+            pace: ServerPace::default(),
         }
     }
 
@@ -121,7 +121,7 @@ impl ServerTarget {
 
     /// Checks a program that is started for every session.
     pub fn child(label: impl Into<String>, child: ServerCommand) -> Self {
-        let pace = Pace::default();
+        let pace = ServerPace::default();
         Self {
             label: label.into(),
             transport: TargetTransport::ServerCommand(ProcessPrewarmer::new(child, pace.clone())),
@@ -148,7 +148,7 @@ impl ServerTarget {
                     Ok((Box::new(reader) as _, Box::new(writer) as _))
                 })
             })),
-            pace: Pace::default(),
+            pace: ServerPace::default(),
         }
     }
 

@@ -25,7 +25,7 @@ use crate::{
     server_rules::{CollectedMessages, SchemaFindings},
     session::{ProbeResponse, Session, request_builder::RequestBuilder},
     target::{ServerTarget, TargetTransport},
-    wire::{http::RawHttpClient, pace::Pace},
+    wire::{http::RawHttpClient, pace::ServerPace},
 };
 
 /// The maximum number of sessions that rules share one after another. It bounds the work for a server that ends them
@@ -44,7 +44,7 @@ pub(crate) struct CheckContext {
     /// The options of the check.
     pub(crate) options: CheckOptions,
     /// The pace of the server, and the time limits.
-    pub(crate) pace: Pace,
+    pub(crate) pace: ServerPace,
     /// The messages exchanged in this revision.
     pub(crate) transcript: Transcript,
     shared: SharedSessions,

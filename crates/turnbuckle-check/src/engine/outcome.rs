@@ -56,7 +56,7 @@ impl NotPassed {
     }
 
     /// Names the requirement that a violation breaks, for a rule that covers several.
-    pub(crate) fn of(self, id: &'static str) -> Self {
+    pub(crate) fn for_requirement(self, id: &'static str) -> Self {
         match self {
             Self::Violation {
                 observed, entries, ..

@@ -279,10 +279,10 @@ const MOVED_PAGES: &[(&str, &str)] = &[
 /// Returns the URL of the section in this revision that a requirement comes from.
 ///
 /// The source of a requirement is its section in the newest revision that has it. Earlier revisions have some sections
-/// on other pages; where a section has no counterpart, the link leads to the page.
+/// on other pages; where a section is missing, the link leads to the page.
 pub fn spec_link_in(source: &str, revision: Revision) -> Option<String> {
     let (page, section) = source.split_once('#').unwrap_or((source, ""));
-    // The first draft has no pages of its own.
+    // The first draft shares the pages of the next revision.
     let date = revision.max(Revision::V2024_11_05).as_str();
     let Some((first, page)) = page.split_once('/').filter(|(first, _)| *first != date) else {
         return spec_link(source);

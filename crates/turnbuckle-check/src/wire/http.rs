@@ -11,7 +11,7 @@ use turnbuckle_protocol::codec::sse::{SseDecoder, SseLimits};
 
 use super::{
     channel,
-    pace::Pace,
+    pace::ServerPace,
     pool::{ConnectionPool, ExchangeError, PooledConnection, reason},
 };
 use crate::{
@@ -31,7 +31,7 @@ const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 pub(crate) struct RawHttpClient {
     endpoint: Arc<HttpEndpoint>,
     transcript: Transcript,
-    pace: Pace,
+    pace: ServerPace,
 }
 
 /// A request under construction.
@@ -86,7 +86,7 @@ pub(crate) enum StreamEvent {
 
 impl RawHttpClient {
     /// Creates a client for an endpoint.
-    pub(crate) fn new(endpoint: &HttpEndpoint, transcript: &Transcript, pace: &Pace) -> Self {
+    pub(crate) fn new(endpoint: &HttpEndpoint, transcript: &Transcript, pace: &ServerPace) -> Self {
         Self {
             endpoint: Arc::new(endpoint.clone()),
             transcript: transcript.clone(),

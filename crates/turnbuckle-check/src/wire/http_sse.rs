@@ -12,7 +12,7 @@ use turnbuckle_text::url::{HostPort, HttpUrl};
 use super::{
     WireEvent,
     http::{RawHttpClient, RawHttpRequest, RawHttpResponse, StreamEvent},
-    pace::Pace,
+    pace::ServerPace,
     pool::ExchangeError,
 };
 use crate::engine::{outcome::NotPassed, transcript::Transcript};
@@ -39,7 +39,7 @@ impl HttpSseConnection {
     pub(crate) async fn open(
         http_client: RawHttpClient,
         transcript: &Transcript,
-        pace: &Pace,
+        pace: &ServerPace,
     ) -> Result<Self, NotPassed> {
         // Not `send`: a session that waits alone may open another one.
         let opening = stream_request(&http_client).send_within(2 * pace.response_timeout());

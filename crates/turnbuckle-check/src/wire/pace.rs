@@ -32,7 +32,7 @@ const SLOW_START: Duration = Duration::from_millis(250);
 
 /// The pace of one server and the limits of one check; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Pace {
+pub(crate) struct ServerPace {
     /// The smallest time limit for a response.
     response_timeout: Duration,
     /// The shortest time to listen when no message is expected.
@@ -52,7 +52,7 @@ struct Measurements {
     turn: RwLock<()>,
 }
 
-impl Default for Pace {
+impl Default for ServerPace {
     fn default() -> Self {
         let options = CheckOptions::default();
         Self {
@@ -63,7 +63,7 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
+impl ServerPace {
     /// Returns the pace of the same server, with the limits of these options as the smallest.
     pub(crate) fn with_limits(&self, options: &CheckOptions) -> Self {
         Self {
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn limits_grow_with_the_pace_between_floor_and_ceiling() {
-        let pace = Pace::default();
+        let pace = ServerPace::default();
         assert_eq!(pace.response_timeout(), FLOOR);
         assert_eq!(pace.process_timeout(), FLOOR);
 
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn slowest_start_decides_whether_processes_start_slowly() {
-        let pace = Pace::default();
+        let pace = ServerPace::default();
         assert!(pace.starts_slowly(), "unknown");
 
         pace.record_start(Duration::from_millis(20));
@@ -185,7 +185,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nothing_is_sent_while_a_session_is_alone() {
-        let pace = Pace::default();
+        let pace = ServerPace::default();
         let alone = pace.alone().await;
         let waiting = tokio::time::timeout(FLOOR, pace.wait_for_turn()).await;
         assert!(waiting.is_err());

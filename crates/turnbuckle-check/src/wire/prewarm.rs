@@ -8,7 +8,7 @@ use std::{
 use tokio::time::Instant;
 use turnbuckle_client::stdio::{ServerCommand, SpawnError, SpawnedProcess};
 
-use super::pace::Pace;
+use super::pace::ServerPace;
 
 /// The maximum number of idle processes.
 const MAX_PREWARMED: usize = 6;
@@ -25,7 +25,7 @@ pub(crate) struct ProcessPrewarmer {
     /// The command.
     pub(crate) child: ServerCommand,
     idle: Arc<Mutex<VecDeque<SpawnedProcess>>>,
-    pace: Pace,
+    pace: ServerPace,
 }
 
 /// A process that has not been used.
@@ -38,11 +38,11 @@ pub(crate) struct PrewarmedProcess {
 /// Measures how long a session waits for the first message of its process.
 pub(crate) struct StartupTimer {
     taken: Instant,
-    pace: Pace,
+    pace: ServerPace,
 }
 
 impl ProcessPrewarmer {
-    pub(crate) fn new(child: ServerCommand, pace: Pace) -> Self {
+    pub(crate) fn new(child: ServerCommand, pace: ServerPace) -> Self {
         Self {
             child,
             idle: Arc::default(),
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn prewarmer(startup: Duration) -> ProcessPrewarmer {
-        let pace = Pace::default();
+        let pace = ServerPace::default();
         let prewarmer = ProcessPrewarmer::new(ServerCommand::new("cat"), pace.clone());
         // The first process is started alone.
         let first = prewarmer.start().unwrap();

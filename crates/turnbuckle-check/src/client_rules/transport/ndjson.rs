@@ -30,11 +30,11 @@ fn only_messages(runs: &ScenarioRuns) -> Outcome {
     for (number, entry) in entries.filter(|(_, entry)| entry.direction == Direction::Received) {
         if entry.invalid_utf8 {
             let violation = NotPassed::violation("the line is not UTF-8", [*number]);
-            return Err(violation.of("base.encoding.utf8"));
+            return Err(violation.for_requirement("base.encoding.utf8"));
         }
         if entry.json().is_none() && !entry.truncated {
             let violation = NotPassed::violation("the line is not JSON", [*number]);
-            return Err(violation.of("stdio.stdin.only-mcp"));
+            return Err(violation.for_requirement("stdio.stdin.only-mcp"));
         }
         evidence.push(*number);
     }

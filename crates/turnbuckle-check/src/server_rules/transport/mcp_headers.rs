@@ -177,8 +177,10 @@ pub(super) fn check_rejected(response: &ProbeResponse) -> Outcome {
             let observed = format!("{}: {}", status(response), response.describe());
             let violation = response.violation(observed);
             Err(match (status_code, code) {
-                (_, Some(HEADER_MISMATCH)) => violation.of("http.header.mismatch-status"),
-                (Some(400), _) => violation.of("http.header.mismatch-error"),
+                (_, Some(HEADER_MISMATCH)) => {
+                    violation.for_requirement("http.header.mismatch-status")
+                }
+                (Some(400), _) => violation.for_requirement("http.header.mismatch-error"),
                 _ => violation,
             })
         }

@@ -98,7 +98,9 @@ pub(super) async fn notified(ctx: &CheckContext) -> Outcome {
                     ctx.pace.response_timeout() * TIMEOUT_FACTOR
                 );
                 let entries = before.entries().chain(after.entries());
-                return Err(NotPassed::violation(observed, entries).of(list.requirement));
+                return Err(
+                    NotPassed::violation(observed, entries).for_requirement(list.requirement)
+                );
             }
         }
     }

@@ -57,7 +57,7 @@ pub(super) async fn names(ctx: &CheckContext) -> Outcome {
         };
         let violation = NotPassed::violation(observed, tools.entries());
         return Err(if (1..=MAX_NAME_LENGTH).contains(&length) {
-            violation.of("tools.name.charset")
+            violation.for_requirement("tools.name.charset")
         } else {
             violation
         });
