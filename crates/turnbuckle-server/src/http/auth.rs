@@ -122,7 +122,7 @@ async fn authenticate(
     match poll_fn(|cx| Poll::Ready(authenticating.as_mut().poll(cx))).await {
         Poll::Ready(outcome) => outcome,
         Poll::Pending => {
-            permit.count_for_owner(|| owner_for_address(peer));
+            permit.count_for_owner(owner_for_address(peer));
             authenticating.await
         }
     }

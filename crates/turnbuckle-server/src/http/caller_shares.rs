@@ -1,7 +1,7 @@
 //! The shares of callers in the limits that all callers use together: requests in flight, and partially received bodies.
 //!
 //! Only requests that wait are counted per caller: for their body, their handler or their stream. A request with an immediate
-//! response takes no lock here.
+//! response costs nothing here. A connection keeps the usage of its address, so that its requests take no lock either.
 
 use std::{
     collections::HashMap,
@@ -18,12 +18,23 @@ use crate::sync::lock;
 /// The callers with waiting requests, and the share that each of them may have.
 pub(super) struct CallerShares {
     max_percent: usize,
-    callers: Mutex<HashMap<SessionOwner, Arc<CallerUsage>>>,
+    callers: Mutex<CallerTable>,
     /// The waiting requests of all callers.
     waiting_requests: AtomicUsize,
 }
 
-/// The usage of one caller, while it has waiting requests.
+/// The usage of callers that have requests or connections; may contain others, until the next cleanup.
+#[derive(Default)]
+struct CallerTable {
+    usage: HashMap<SessionOwner, Arc<CallerUsage>>,
+    /// The number of callers at which the next cleanup takes place.
+    cleanup_at: usize,
+}
+
+/// Minimum number of callers for a cleanup.
+const MIN_CLEANUP: usize = 64;
+
+/// The usage of one caller.
 pub(super) struct CallerUsage {
     owner: SessionOwner,
     waiting_requests: AtomicUsize,
@@ -59,6 +70,7 @@ impl CallerShares {
     /// Returns whether a caller may have one more request, if `free` more are possible.
     pub(super) fn allow_request(&self, owner: &SessionOwner, free: usize) -> bool {
         let by_caller = lock(&self.callers)
+            .usage
             .get(owner)
             .map_or(0, |usage| usage.waiting_requests.load(Ordering::Relaxed));
         let all = self.waiting_requests.load(Ordering::Relaxed);
@@ -81,29 +93,36 @@ impl CallerShares {
             || usage.by_caller < self.part_of(usage.by_caller.saturating_add(usage.free))
     }
 
-    /// Counts a waiting request of a caller.
-    pub(super) fn add_request(&self, owner: SessionOwner) -> Arc<CallerUsage> {
-        self.waiting_requests.fetch_add(1, Ordering::Relaxed);
+    /// Returns the usage of a caller, to count its requests.
+    pub(super) fn caller(&self, owner: SessionOwner) -> Arc<CallerUsage> {
         let mut callers = lock(&self.callers);
-        let usage = callers.entry(owner).or_insert_with_key(|owner| {
+        if callers.usage.len() >= callers.cleanup_at {
+            // Nobody else can get a reference meanwhile: new ones come from the table.
+            callers
+                .usage
+                .retain(|_, usage| Arc::strong_count(usage) > 1);
+            callers.cleanup_at = (callers.usage.len() * 2).max(MIN_CLEANUP);
+        }
+        let usage = callers.usage.entry(owner).or_insert_with_key(|owner| {
             Arc::new(CallerUsage {
                 owner: owner.clone(),
                 waiting_requests: AtomicUsize::new(0),
                 body_bytes: AtomicUsize::new(0),
             })
         });
-        usage.waiting_requests.fetch_add(1, Ordering::Relaxed);
         usage.clone()
     }
 
-    /// Removes a waiting request.
-    pub(super) fn remove_request(&self, usage: &CallerUsage) {
+    /// Counts a waiting request of a caller.
+    pub(super) fn add_request(&self, caller: &CallerUsage) {
+        self.waiting_requests.fetch_add(1, Ordering::Relaxed);
+        caller.waiting_requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Removes a waiting request of a caller.
+    pub(super) fn remove_request(&self, caller: &CallerUsage) {
         self.waiting_requests.fetch_sub(1, Ordering::Relaxed);
-        // Both counts change under the lock, so a caller is removed exactly with its last request.
-        let mut callers = lock(&self.callers);
-        if usage.waiting_requests.fetch_sub(1, Ordering::Relaxed) == 1 {
-            callers.remove(&usage.owner);
-        }
+        caller.waiting_requests.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -120,12 +139,13 @@ mod tests {
     /// Adds requests of a caller while it may, with a limit of 100 for all. Returns their number.
     fn fill(shares: &CallerShares, owner: &SessionOwner) -> usize {
         let mut count = 0;
+        let caller = shares.caller(owner.clone());
         loop {
             let free = 100 - shares.waiting_requests.load(Ordering::Relaxed);
             if free == 0 || !shares.allow_request(owner, free) {
                 return count;
             }
-            shares.add_request(owner.clone());
+            shares.add_request(&caller);
             count += 1;
         }
     }
@@ -148,24 +168,27 @@ mod tests {
         assert_eq!(fill(&shares, &proxy), 100);
 
         let shares = CallerShares::new(75);
-        shares.add_request(SessionOwner::caller("a"));
+        shares.add_request(&shares.caller(SessionOwner::caller("a")));
         assert_eq!(fill(&shares, &proxy), 74);
     }
 
     #[test]
-    fn a_caller_without_requests_is_forgotten() {
+    fn callers_without_requests_are_removed() {
         let shares = CallerShares::new(75);
-        let owner = SessionOwner::caller("a");
-        let (first, second) = (
-            shares.add_request(owner.clone()),
-            shares.add_request(owner.clone()),
-        );
-        shares.remove_request(&first);
-        assert_eq!(lock(&shares.callers).len(), 1);
+        let waiting = shares.caller(SessionOwner::caller("waiting"));
+        shares.add_request(&waiting);
 
-        shares.remove_request(&second);
+        for number in 0..10_000 {
+            let caller = shares.caller(SessionOwner::caller(number.to_string()));
+            shares.add_request(&caller);
+            shares.remove_request(&caller);
+        }
 
-        assert_eq!(lock(&shares.callers).len(), 0);
-        assert!(shares.allow_request(&owner, 1));
+        assert!(lock(&shares.callers).usage.len() <= MIN_CLEANUP);
+        assert!(Arc::ptr_eq(
+            &waiting,
+            &shares.caller(SessionOwner::caller("waiting"))
+        ));
+        assert_eq!(shares.waiting_requests.load(Ordering::Relaxed), 1);
     }
 }

@@ -13,7 +13,7 @@ mod write_timeout;
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -26,7 +26,7 @@ use http2::serve_connection;
 pub use listener::{Listener, MemoryConnector, MemoryListener, memory};
 use tokio::time::Instant;
 
-use super::session::ActiveSessionGuard;
+use super::{caller_shares::CallerUsage, session::ActiveSessionGuard};
 use crate::lifecycle::connection::ConnectionState;
 
 /// The idle state that the parts of one connection share.
@@ -142,6 +142,8 @@ struct HttpConnectionState {
     activity: Arc<ConnectionActivity>,
     /// The session of the last call. Most connections are used for one session, which then stays active between calls.
     last_session: Mutex<Option<ActiveSessionGuard>>,
+    /// The usage of the address, once a request has waited.
+    caller: OnceLock<Arc<CallerUsage>>,
 }
 
 impl ConnectionHandle {
@@ -152,12 +154,18 @@ impl ConnectionHandle {
                 connection: Arc::default(),
                 activity,
                 last_session: Mutex::default(),
+                caller: OnceLock::new(),
             })),
         }
     }
 
     pub(super) fn peer(&self) -> Option<SocketAddr> {
         self.state.as_ref()?.peer
+    }
+
+    /// Returns the usage of the address, if the connection is known.
+    pub(super) fn caller(&self) -> Option<&OnceLock<Arc<CallerUsage>>> {
+        Some(&self.state.as_ref()?.caller)
     }
 
     /// Returns the session that stays active between calls, if the connection is known.

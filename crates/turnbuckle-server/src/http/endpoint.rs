@@ -415,14 +415,27 @@ pub(super) struct InFlightPermit {
 impl InFlightPermit {
     /// Counts the request as a waiting request of its caller.
     pub(super) fn count_for(&mut self, head: &RequestHead) -> &CallerUsage {
-        self.count_for_owner(|| limits::quota_owner(head))
+        let shares = &self.endpoint.caller_shares;
+        self.caller.get_or_insert_with(|| {
+            let caller = match head.connection.caller().filter(|_| head.is_direct()) {
+                Some(caller) => caller
+                    .get_or_init(|| shares.caller(limits::quota_owner(head)))
+                    .clone(),
+                None => shares.caller(limits::quota_owner(head)),
+            };
+            shares.add_request(&caller);
+            caller
+        })
     }
 
-    /// Counts the request as a waiting request of this owner, unless it is counted already.
-    pub(super) fn count_for_owner(&mut self, owner: impl FnOnce() -> SessionOwner) -> &CallerUsage {
+    /// Counts the request as a waiting request of this owner.
+    pub(super) fn count_for_owner(&mut self, owner: SessionOwner) {
         let shares = &self.endpoint.caller_shares;
-        self.caller
-            .get_or_insert_with(|| shares.add_request(owner()))
+        self.caller.get_or_insert_with(|| {
+            let caller = shares.caller(owner);
+            shares.add_request(&caller);
+            caller
+        });
     }
 }
 
@@ -466,6 +479,11 @@ impl RequestHead {
     /// Returns the authenticated caller, which a layer put into the extensions.
     pub(super) fn principal(&self) -> Option<Arc<Principal>> {
         principal(&self.extensions)
+    }
+
+    /// Returns whether nothing but the connection identifies the caller.
+    fn is_direct(&self) -> bool {
+        self.principal().is_none() && self.extensions.get::<SocketAddr>().is_none()
     }
 
     /// Returns the client's address: from the extensions if a layer set it, otherwise that of the connection.

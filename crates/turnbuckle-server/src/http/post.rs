@@ -453,14 +453,14 @@ mod tests {
         match reading.poll(&mut Context::from_waker(std::task::Waker::noop())) {
             Poll::Pending => None,
             Poll::Ready(Err(response)) => Some(response.status().as_u16()),
-            Poll::Ready(Ok(_)) => panic!("the body has no end"),
+            Poll::Ready(Ok(_)) => panic!("the body never ends"),
         }
     }
 
     #[test]
     fn partial_bodies_share_a_budget_and_return_it() {
         let (budget, shares) = (PartialBodyBudget::new(500), CallerShares::new(75));
-        let caller = shares.add_request(SessionOwner::shared("unknown"));
+        let caller = shares.caller(SessionOwner::shared("unknown"));
         {
             read_partial!(first, 4, budget, shares, caller);
             read_partial!(second, 2, budget, shares, caller);
@@ -476,8 +476,8 @@ mod tests {
     #[test]
     fn the_partial_bodies_of_one_caller_leave_room_for_others() {
         let (budget, shares) = (PartialBodyBudget::new(1000), CallerShares::new(75));
-        let greedy = shares.add_request(SessionOwner::caller("greedy"));
-        let modest = shares.add_request(SessionOwner::caller("modest"));
+        let greedy = shares.caller(SessionOwner::caller("greedy"));
+        let modest = shares.caller(SessionOwner::caller("modest"));
         read_partial!(first, 7, budget, shares, greedy);
         read_partial!(second, 2, budget, shares, greedy);
         assert_eq!((first, second), (None, Some(429)));
@@ -490,7 +490,7 @@ mod tests {
     #[test]
     fn a_body_in_one_chunk_uses_no_budget() {
         let (budget, shares) = (PartialBodyBudget::new(0), CallerShares::new(75));
-        let caller = shares.add_request(SessionOwner::caller("one"));
+        let caller = shares.caller(SessionOwner::caller("one"));
         let body = pin!(http_body_util::Full::new(Bytes::from_static(b"whole")));
 
         let share = budget.share(&shares, &caller);
