@@ -97,7 +97,7 @@ impl CallerShares {
     pub(super) fn caller(&self, owner: SessionOwner) -> Arc<CallerUsage> {
         let mut callers = lock(&self.callers);
         if callers.usage.len() >= callers.cleanup_at {
-            // Nobody else can get a reference meanwhile: new ones come from the table.
+            // New references come only from the table, which is locked.
             callers
                 .usage
                 .retain(|_, usage| Arc::strong_count(usage) > 1);
