@@ -35,7 +35,7 @@ impl Peer {
     /// A peer that calls tools [as tasks](super::PeerBuilder::tasks) waits for the end of the task and handles its
     /// input requests.
     pub async fn call_tool(&mut self, name: &str, arguments: Value) -> PeerResponse {
-        let params = self.call_params(name, arguments);
+        let params = self.call_params(name, &arguments);
         let response = self.request("tools/call", params).await;
         self.await_task(response).await
     }
@@ -45,7 +45,7 @@ impl Peer {
     /// The token is the id, so [`expect_progress`](Self::expect_progress) takes it; [`finish`](Self::finish) waits for
     /// the response, and [`cancel`](Self::cancel) cancels the call.
     pub async fn start_tool(&mut self, name: &str, arguments: Value) -> i64 {
-        let params = self.call_params(name, arguments);
+        let params = self.call_params(name, &arguments);
         self.start("tools/call", params).await
     }
 
@@ -60,7 +60,7 @@ impl Peer {
     }
 
     /// Returns the parameters of a tool call; its progress token is the id of the next request.
-    fn call_params(&self, name: &str, arguments: Value) -> Value {
+    fn call_params(&self, name: &str, arguments: &Value) -> Value {
         let mut params = json!({ "name": name, "arguments": arguments });
         params["_meta"]["progressToken"] = json!(self.last_id + 1);
         if self.identity.requests_tasks() {
