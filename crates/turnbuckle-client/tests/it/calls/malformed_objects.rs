@@ -307,14 +307,17 @@ async fn the_error_names_the_location_and_the_expected_and_found_types() {
     }
 }
 
-/// The lists, with the member of the items, a valid item and malformed ones with the name that is reported.
-fn lists() -> [(
+/// A list: its method, the kind of its items, their member, a valid item, and malformed ones with the name that is
+/// reported.
+type ListCase = (
     &'static str,
     ListItemKind,
     &'static str,
     Value,
     Vec<(Value, &'static str)>,
-); 4] {
+);
+
+fn lists() -> [ListCase; 4] {
     let schema = json!({ "type": "object" });
     [
         (

@@ -12,7 +12,7 @@ use turnbuckle_client::Client;
 use turnbuckle_protocol::types::{ContentBlock, CreateMessageResult, SubscriptionFilter};
 
 use crate::servers::{
-    mock_http::{MockHttpServer, MockResponse, RecordedRequest},
+    mock_http::{EventWriter, MockHttpServer, MockResponse, RecordedRequest},
     mock_mcp_http::{
         LATEST_LEGACY, builder_for, by_method, connect, posted_messages, server, target_of,
     },
@@ -175,7 +175,7 @@ async fn closing_during_renewal_opens_no_get_stream() {
 }
 
 /// The response of servers after the examples of the TypeScript SDK to a request of an unknown session.
-fn no_valid_session(id: Value) -> MockResponse {
+fn no_valid_session(id: &Value) -> MockResponse {
     let message = "Bad Request: No valid session ID provided";
     let error = json!({ "code": -32000, "message": message });
     MockResponse::json(&json!({ "jsonrpc": "2.0", "error": error, "id": id })).with_status(400)
@@ -189,7 +189,7 @@ async fn status_400_for_an_unknown_session_leads_to_one_new_session() {
             let is_lost =
                 request.rpc() == "tools/call" && request.header("mcp-session-id") == "session-1";
             let id = request.json()["id"].clone();
-            is_lost.then(|| no_valid_session(if repeats_id { id } else { Value::Null }))
+            is_lost.then(|| no_valid_session(if repeats_id { &id } else { &Value::Null }))
         });
         let client = connect(&mock, LATEST_LEGACY).await;
 
@@ -204,7 +204,7 @@ async fn status_400_for_an_unknown_session_leads_to_one_new_session() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_knows_no_session_is_initialized_again_only_once_per_call() {
     let mock = server(LATEST_LEGACY, |request| {
-        (request.rpc() == "tools/call").then(|| no_valid_session(Value::Null))
+        (request.rpc() == "tools/call").then(|| no_valid_session(&Value::Null))
     });
     let client = connect(&mock, LATEST_LEGACY).await;
 
@@ -247,7 +247,7 @@ async fn a_get_stream_rejected_with_status_400_renews_the_session() {
         Some(match streams.fetch_add(1, Ordering::SeqCst) {
             0 => MockResponse::events(|events| async move { drop(events) }),
             1 => MockResponse::text("text/html", "Invalid or missing session ID").with_status(400),
-            _ => MockResponse::events(|events| events.closed()),
+            _ => MockResponse::events(EventWriter::closed),
         })
     });
     let client = connect(&mock, LATEST_LEGACY).await;
