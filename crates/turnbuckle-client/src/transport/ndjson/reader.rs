@@ -116,7 +116,7 @@ async fn read_all(
     TransportError::Closed
 }
 
-/// Passes responses to pending requests, and other messages to the router; returns `false` if the line is no message.
+/// Passes responses to pending requests, and other messages to the router; returns `false` if the line is not a message.
 fn dispatch_line(line: &[u8], router: &Arc<InboundRouter>, pending: &PendingRequests) -> bool {
     router.trace(MessageDirection::Received, line);
     let message = match line.strip_prefix(b"\xef\xbb\xbf") {
