@@ -153,8 +153,8 @@ fn packages_of(package: &str, features: &[&str]) -> BTreeSet<PackageVersion> {
         .args(["--format", "{p}"])
         .current_dir(turnbuckle_arch_tests::root())
         .output()
-        .unwrap();
-    let lines = String::from_utf8(output.stdout).unwrap();
+        .expect("cargo runs");
+    let lines = String::from_utf8(output.stdout).expect("cargo prints UTF-8");
     let package = |line: &str| {
         let mut words = line.split(' ');
         Some((words.next()?.to_owned(), words.next()?.to_owned()))
