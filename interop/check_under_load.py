@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Checks servers with `turnbuckle check` on an idle and on a busy machine; the verdicts must be the same.
 
-check_under_load.py [WORD…]     all servers, or those with one of the words in their name
+check_under_load.py [--built] [--all-revisions] [WORD…]     all servers, or those with one of the words in their name
 
 The servers are ours and those of two other projects. Each is checked once as the machine is, and then RUNS times
-while BUSY processes compute. A verdict is the result of one rule in one revision. The last line is the summary.
+while BUSY processes compute, all servers at once. A verdict is the result of one rule in one revision; of a server of
+another project it is one revision, unless all are asked for. The last line is the summary. --built: our programs are already built.
 """
+import concurrent.futures
 import json
 import os
 import signal
@@ -20,6 +22,8 @@ from servers import COMMAND_LINE, PYTHON, typescript
 
 BUSY = 16
 RUNS = 3
+# Of a server of another project: one that both have.
+FOREIGN_REVISION = "2025-11-25"
 # A check of a server that starts slowly takes a few minutes while the machine is busy.
 PATIENCE = 1800
 
@@ -54,25 +58,24 @@ class Load:
             process.wait()
 
 
-def main(words):
+def main(options):
+    words = [option for option in options if not option.startswith("--")]
     chosen = {name: server for name, server in SERVERS.items() if not words or any(word in name for word in words)}
     if not chosen:
         sys.exit(f"error: no server is named like {' or '.join(words)}")
     LOGS.mkdir(parents=True, exist_ok=True)
-    run("cargo", "build", "--quiet", "-p", "turnbuckle-examples", "--example", "everything")
-    run("cargo", "build", "--quiet", "-p", "turnbuckle-cli")
+    if "--built" not in options:
+        run("cargo", "build", "--quiet", "--workspace", "--all-features", "--bins", "--examples")
     missing = install(server.package for server in chosen.values() if server.package)
     failures = [f"{name}: cannot be installed: {missing[server.package]}"
                 for name, server in chosen.items() if server.package in missing]
+    had = {name: server for name, server in chosen.items() if server.package not in missing}
+    revisions = [] if "--all-revisions" in options else ["--revision", FOREIGN_REVISION]
+    idle = {name: verdicts(name, server, "idle", revisions) for name, server in had.items()}
     same = total = 0
-    for name, server in chosen.items():
-        if server.package in missing:
-            continue
-        idle = verdicts(name, server, "idle")
-        for number in range(1, RUNS + 1):
-            with Load():
-                busy = verdicts(name, server, f"busy {number}")
-            differences = compare(idle, busy)
+    for number in range(1, RUNS + 1):
+        for name, busy in check_busy(had, f"busy {number}", revisions).items():
+            differences = compare(idle[name], busy)
             for difference in differences:
                 print(f"{name}, run {number}: {difference}", flush=True)
             total += 1
@@ -83,9 +86,17 @@ def main(words):
     return 1 if failures or same < total or not total else 0
 
 
-def verdicts(name, server, title):
+def check_busy(servers, title, revisions):
+    """Checks all servers at once while the machine is busy; returns the verdicts by name."""
+    with Load(), concurrent.futures.ThreadPoolExecutor(len(servers)) as pool:
+        running = {name: pool.submit(verdicts, name, server, title, revisions) for name, server in servers.items()}
+        return {name: check.result() for name, check in running.items()}
+
+
+def verdicts(name, server, title, revisions):
     """Runs a check; returns the grade and the reason of each rule in each revision."""
-    command = [COMMAND_LINE, "check", "--json", "--", *server.command("stdio")]
+    selected = revisions if server.package else []
+    command = [COMMAND_LINE, "check", "--json", *selected, "--", *server.command("stdio")]
     log = LOGS / f"check-{name.replace(' ', '-')}-{title.replace(' ', '-')}.json"
     started = time.monotonic()
     with open(log.with_suffix(".err"), "wb") as errors:

@@ -5,7 +5,7 @@
 //! - [`percent`]: percent-encoding and `application/x-www-form-urlencoded`.
 //! - [`formats`]: the string formats of forms (`email`, `uri`, `date`, `date-time`).
 //! - [`shell`]: quoting of command-line arguments.
-//! - [`suggestions`]: names that are similar to an unknown one.
+//! - `suggestions`, a feature: names that are similar to an unknown one.
 //! - [`Secret`]: a text that prints as `***`.
 //! - [`error_chain`]: the text of an error and its sources.
 //!
@@ -16,6 +16,7 @@ pub mod percent;
 pub mod sanitize;
 mod secret;
 pub mod shell;
+#[cfg(feature = "suggestions")]
 pub mod suggestions;
 pub mod url;
 
