@@ -151,7 +151,20 @@ async fn wait_for_exit(ctx: &CheckContext, process: &Process) -> Result<(), Dura
     exited.map(drop).map_err(|_| first + again)
 }
 
+/// A server on a busy machine may lose a response that it sends otherwise, so only repeated losses count.
 async fn responds_before_exit(ctx: &CheckContext) -> Outcome {
+    const ATTEMPTS: usize = 3;
+    let mut outcome = response_before_exit(ctx).await;
+    for _ in 1..ATTEMPTS {
+        if !matches!(outcome, Err(NotPassed::Violation { .. })) {
+            break;
+        }
+        outcome = response_before_exit(ctx).await;
+    }
+    outcome
+}
+
+async fn response_before_exit(ctx: &CheckContext) -> Outcome {
     let session = ctx.new_session().await?;
     let pending = session
         .send_request(session.request_builder.noop_method(), Value::Null)
