@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use turnbuckle_protocol::{
     json,
     types::{Annotations, ResourceTemplate as TemplateDefinition},
@@ -184,10 +185,11 @@ where
 {
     fn into_read_template_fn(self) -> ReadTemplateFn {
         Arc::new(move |variables, _uri, cx| {
-            let variables = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(
-                variables.into_iter(),
-            );
-            let variables = json::from_deserializer::<V, _>(variables)
+            let variables = variables.into_iter();
+            let variables: Map<_, _> = variables
+                .map(|(name, value)| (name, value.into()))
+                .collect();
+            let variables = json::from_deserializer::<V, _>(Value::Object(variables))
                 .map_err(|error| RequestError::invalid(error.to_string()))?;
             let run = self(variables, cx);
             let future: BoxFuture<_> = Box::pin(async move { run.await.map(Into::into) });
