@@ -9,7 +9,7 @@ import json
 import pathlib
 import sys
 
-FAMILIES = ("checkpoint_", "remediation_", "skill_", "collection_", "debug_", "index_", "repository_", "status")
+FAMILIES = ("checkpoint_", "memory_", "remediation_", "skill_", "collection_", "debug_", "index_", "repository_", "status")
 
 
 class NoHandlers:

@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 
 import { progressOf } from './arrivals.mjs';
 
-const FAMILIES = /^(checkpoint|remediation|skill|collection|debug|index|repository)_|^status$/;
+const FAMILIES = /^(checkpoint|memory|remediation|skill|collection|debug|index|repository)_|^status$/;
 
 const [sdkName, name, revision, wanted, transport, ...target] = process.argv.slice(2);
 const sdk = await import(`./${sdkName}.mjs`);
