@@ -3,6 +3,7 @@
 mod completion;
 mod extensions;
 mod prompts;
+mod relay;
 mod resources;
 mod subscriptions;
 mod tasks;
@@ -44,6 +45,9 @@ pub(crate) fn route(
         call,
         request_headers,
     };
+    if let Some(relay) = server.relayed_to(&request.method) {
+        return dispatch.relay(relay);
+    }
     match &*request.method {
         "tools/call" => dispatch.call_tool(),
         "tools/list" if server.tool_views().is_empty() => dispatch.list_tools(),

@@ -13,6 +13,7 @@ mod lifecycle;
 pub mod middleware;
 pub mod ndjson;
 mod prompts;
+pub mod relay;
 mod request;
 mod resources;
 mod server;

@@ -124,6 +124,7 @@ impl RequestContext {
         RequestMetaTags {
             trace: self.origin.trace.as_deref(),
             task: None,
+            relayed: "",
         }
     }
 

@@ -28,6 +28,7 @@ use crate::{
     input::SealingKeys,
     lifecycle::{RevisionRules, SessionUsers, runtime::ClientRequestTimeouts},
     middleware::{Layer, Middleware},
+    relay::{self, Relay},
     server::extension::{Extensions, RegisteredMethod},
     tasks::{TaskRegistry, TaskSettings},
     tools::InvalidTool,
@@ -82,6 +83,7 @@ struct ServerSettings {
     extensions: Arc<Extensions>,
     layers: Vec<Layer>,
     tool_views: Vec<ToolView>,
+    relay: Option<Arc<dyn Relay>>,
 }
 
 impl Server {
@@ -105,6 +107,7 @@ impl Server {
             extensions: Arc::default(),
             layers: Vec::new(),
             tool_views: Vec::new(),
+            relay: None,
         };
         let store = Store::memory();
         Self {
@@ -344,6 +347,14 @@ impl Server {
         self.set(|settings| settings.layers.push(Arc::new(layer)))
     }
 
+    /// Passes requests on to a relay instead of the registered tools, resources and prompts.
+    ///
+    /// The server still handles the lifecycle, sessions, subscriptions and the transport. See [`relay`](crate::relay).
+    #[must_use]
+    pub fn relay(self, relay: Arc<dyn Relay>) -> Self {
+        self.set(|settings| settings.relay = Some(relay))
+    }
+
     fn set(mut self, change: impl FnOnce(&mut ServerSettings)) -> Self {
         let inner = self.inner_mut();
         change(&mut inner.settings);
@@ -385,8 +396,19 @@ impl Server {
         &self.inner.settings.info
     }
 
-    pub(crate) fn instructions_text(&self) -> Option<&str> {
-        self.inner.settings.instructions.as_deref()
+    pub(crate) fn instructions_text(&self) -> Option<String> {
+        let relayed = self.relay_ref().and_then(|relay| relay.instructions());
+        relayed.or_else(|| self.inner.settings.instructions.clone())
+    }
+
+    /// The relay, if the server has one.
+    pub(crate) fn relay_ref(&self) -> Option<&Arc<dyn Relay>> {
+        self.inner.settings.relay.as_ref()
+    }
+
+    /// Returns the relay if it handles a method.
+    pub(crate) fn relayed_to(&self, method: &str) -> Option<&Arc<dyn Relay>> {
+        self.relay_ref().filter(|_| relay::is_relayed(method))
     }
 
     pub(crate) fn tool_views(&self) -> &[ToolView] {
@@ -463,8 +485,35 @@ impl Server {
         })
     }
 
+    /// Returns whether the server has tools.
+    pub(crate) fn has_tools(&self) -> bool {
+        match self.relay_ref() {
+            Some(relay) => relay.capabilities().tools.is_some(),
+            None => self.catalog().tools.is_advertised(),
+        }
+    }
+
+    /// Returns whether the server has prompts.
+    pub(crate) fn has_prompts(&self) -> bool {
+        match self.relay_ref() {
+            Some(relay) => relay.capabilities().prompts.is_some(),
+            None => self.catalog().prompts.is_advertised(),
+        }
+    }
+
+    /// Returns whether the server has resources.
+    pub(crate) fn has_resources(&self) -> bool {
+        match self.relay_ref() {
+            Some(relay) => relay.capabilities().resources.is_some(),
+            None => self.catalog().has_resources(),
+        }
+    }
+
     /// Returns the capabilities under these revision rules, from what is registered.
     pub(crate) fn capabilities(&self, rules: &RevisionRules) -> ServerCapabilities {
+        if let Some(relay) = self.relay_ref() {
+            return relay.capabilities();
+        }
         let catalog = self.catalog();
         let mut capabilities = ServerCapabilities::new().logging(serde_json::Map::new());
         if catalog.tools.is_advertised() {

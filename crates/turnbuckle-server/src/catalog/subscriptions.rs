@@ -12,6 +12,7 @@ use turnbuckle_store::{ServerChange, SubscriberLagged};
 use crate::{
     Server,
     catalog::scopes::RequiredScopes,
+    relay::RelayedRequest,
     request::{RequestContext, ResponseResult, response::ResponseWriter},
     sync::GatedFuture,
     tasks,
@@ -48,6 +49,10 @@ pub(crate) async fn listen(
         "notifications/subscriptions/acknowledged",
         &acknowledged,
     );
+    let _relayed = match call.server.relay_ref() {
+        Some(relay) => Box::pin(relay.subscribe(RelayedRequest::listen(&call), &filter)).await,
+        None => None,
+    };
     let mut closed = GatedFuture::new(call.origin.closed());
     while let Some(change) = poll_fn(|cx| match closed.poll(cx, call.origin.is_closed()) {
         Poll::Ready(()) => Poll::Ready(None),
@@ -134,17 +139,17 @@ impl SubscriptionBudget {
 
 /// Reduces the filter to what this server supports.
 fn retain_supported(server: &Server, filter: &mut SubscriptionFilter) -> Result<(), RpcError> {
-    let catalog = server.catalog();
     let retain =
         |requested: Option<bool>, advertised: bool| requested.filter(|on| *on && advertised);
-    filter.tools_list_changed = retain(filter.tools_list_changed, catalog.tools.is_advertised());
-    filter.prompts_list_changed =
-        retain(filter.prompts_list_changed, catalog.prompts.is_advertised());
-    filter.resources_list_changed = retain(filter.resources_list_changed, catalog.has_resources());
+    filter.tools_list_changed = retain(filter.tools_list_changed, server.has_tools());
+    filter.prompts_list_changed = retain(filter.prompts_list_changed, server.has_prompts());
+    filter.resources_list_changed = retain(filter.resources_list_changed, server.has_resources());
     filter
         .resource_subscriptions
-        .take_if(|_| !catalog.has_resources());
-    filter.task_ids.take_if(|_| !catalog.supports_tasks);
+        .take_if(|_| !server.has_resources());
+    filter
+        .task_ids
+        .take_if(|_| !server.catalog().supports_tasks);
     if filter
         .task_ids
         .as_ref()

@@ -104,6 +104,11 @@ impl RevisionRules {
             && method.direction(self.revision) == Some(MethodDirection::ToServer)
     }
 
+    /// The revision, for a relay.
+    pub(crate) fn revision(&self) -> Revision {
+        self.revision
+    }
+
     /// The name of the revision.
     pub(crate) fn version(&self) -> &'static str {
         self.revision.as_str()

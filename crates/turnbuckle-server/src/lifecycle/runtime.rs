@@ -61,6 +61,8 @@ pub(crate) struct RequestMetaTags<'a> {
     pub(crate) trace: Option<&'a TraceContext>,
     /// The task that sends the request.
     pub(crate) task: Option<&'a RelatedTask>,
+    /// Members of a relayed request, as JSON text that starts with a comma; empty if there are none.
+    pub(crate) relayed: &'a str,
 }
 
 impl SessionRuntime {
@@ -284,6 +286,7 @@ fn request(id: &RequestId, method: &str, params: &[u8], meta_tags: RequestMetaTa
         out.extend_from_slice(br#","io.modelcontextprotocol/related-task":"#);
         out.extend_from_slice(&serde_json::to_vec(task).unwrap_or_default());
     }
+    out.extend_from_slice(meta_tags.relayed.as_bytes());
     match meta_tags
         .trace
         .and_then(|trace| serde_json::to_vec(trace).ok())

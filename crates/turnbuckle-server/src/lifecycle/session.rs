@@ -65,7 +65,7 @@ pub(crate) fn initialize(
     let call = RequestContext::for_request(server, request, origin);
     server.start_providers();
     let mut result = InitializeResult::new(revision.as_str(), capabilities, server.info().clone());
-    result.instructions = server.instructions_text().map(str::to_owned);
+    result.instructions = server.instructions_text();
     let outcome = Ok(ResponseWriter::new(&call).object(&mut result, None));
     let running_request = RunningRequest::new(call, DispatchOutcome::Ready(outcome));
     Ok((record, running_request.in_span(span)))
@@ -163,6 +163,8 @@ pub(crate) enum SessionRoute {
     Dispatch,
     /// Dispatch handles the method under its correct name, which some clients misspell.
     DispatchAs(&'static str),
+    /// The relay handles the method, once the update is stored.
+    Relay(Option<SessionUpdate>),
     /// The result is empty, once the update is stored.
     Empty(Option<SessionUpdate>),
     /// The request is denied.
@@ -181,6 +183,9 @@ pub(crate) fn route(
     origin: &RequestOrigin,
 ) -> SessionRoute {
     match handle_session_method(server, request, origin) {
+        Some(Ok(update)) if server.relayed_to(&request.method).is_some() => {
+            SessionRoute::Relay(update)
+        }
         Some(Ok(update)) => SessionRoute::Empty(update),
         Some(Err(denied)) => SessionRoute::Denied(denied),
         None if server.is_lenient() && request.method == "completions/complete" => {
@@ -189,12 +194,18 @@ pub(crate) fn route(
         None if is_client_method(&request.method, record.revision)
             || server
                 .extension_method(&request.method, origin.rules)
-                .is_some() =>
+                .is_some()
+            || is_relayed_extension(server, &request.method) =>
         {
             SessionRoute::Dispatch
         }
         None => SessionRoute::UnknownMethod,
     }
+}
+
+/// Returns whether a relay handles a method that no revision of the protocol has.
+fn is_relayed_extension(server: &Server, method: &str) -> bool {
+    server.relayed_to(method).is_some() && Method::from_name(method).is_none()
 }
 
 /// Returns the origin of a request before `initialize`.
@@ -211,7 +222,7 @@ fn handle_session_method(
     origin: &RequestOrigin,
 ) -> Option<Result<Option<SessionUpdate>, RequestDenied>> {
     let resources = || {
-        let advertised = server.catalog().has_resources();
+        let advertised = server.has_resources();
         if advertised {
             Ok(())
         } else {
@@ -230,6 +241,9 @@ fn handle_session_method(
             .map_err(RequestDenied::from),
         "resources/subscribe" => resources().and_then(|()| {
             let uri = request.params.parse::<SubscribeParams>()?.uri;
+            if server.relay_ref().is_some() {
+                return Ok(Some(SessionUpdate::Subscribe(uri)));
+            }
             let principal = origin.principal.as_deref();
             match server.catalog().find_resource(&uri, principal) {
                 Some(resolved) if resolved.exists(&uri) => {

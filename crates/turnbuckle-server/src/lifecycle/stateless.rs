@@ -63,7 +63,7 @@ pub(crate) fn validate(
         Some(method) => (rules.accepts_request(method), method.name_member),
         None => match server.extension_method(&request.method, rules) {
             Some(registered) => (true, registered.name_member()),
-            None => (false, None),
+            None => (server.relayed_to(&request.method).is_some(), None),
         },
     };
     if let Some(request_headers) = request_headers {
@@ -212,7 +212,7 @@ pub(crate) fn discover(call: &RequestContext) -> EncodedResponse {
     server.start_providers();
     let capabilities = server.capabilities(call.origin.rules);
     let mut result = DiscoverResult::new(Revision::ALL.map(Revision::as_str), capabilities);
-    result.instructions = server.instructions_text().map(str::to_owned);
+    result.instructions = server.instructions_text();
     ResponseWriter::new(call).object(&mut result, Some(server.list_cache()))
 }
 

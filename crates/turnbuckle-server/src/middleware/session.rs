@@ -61,8 +61,11 @@ impl Server {
         }
     }
 
-    /// Notifies layers of the end of a session.
+    /// Notifies the relay and the layers of the end of a session.
     pub(crate) fn session_ended(&self, key: SessionKey) {
+        if let Some(relay) = self.relay_ref() {
+            relay.session_ended(key);
+        }
         for layer in self.layers() {
             catch_panic(|| layer.session_ended(key));
         }

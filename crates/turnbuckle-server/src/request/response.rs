@@ -133,6 +133,13 @@ impl ResponseWriter {
         self.out.into()
     }
 
+    /// Writes the result of a relay as it is.
+    pub(crate) fn relayed_result(mut self, object: &str) -> EncodedResponse {
+        self.out.extend_from_slice(object.as_bytes());
+        self.out.push(b'}');
+        self.out.into()
+    }
+
     /// Writes an empty result.
     pub(crate) fn empty(self) -> EncodedResponse {
         self.unclosed_object(b"{", None)

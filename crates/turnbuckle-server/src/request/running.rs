@@ -149,6 +149,9 @@ impl RunningRequest {
                 };
                 Self::start(server, &renamed, origin, None)
             }
+            SessionRoute::Relay(update) => {
+                Self::start(server, request, origin, None).with_session_update(update)
+            }
             SessionRoute::Empty(update) => {
                 let span = span::for_request(server, request, &origin);
                 let call = RequestContext::for_request(server, request, origin);

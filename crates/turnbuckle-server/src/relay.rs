@@ -1,0 +1,295 @@
+//! The interface for a relay: a server that passes requests on instead of handling them itself.
+//!
+//! [`Server::relay`](crate::Server::relay) installs a [`Relay`]. The server keeps the lifecycle, sessions, subscriptions and the transport; the relay
+//! gets every other request as raw JSON, after authentication and inside the layers of the server, and returns the result
+//! as raw JSON in the revision of the client. The gateway crate is built on it.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use serde_json::value::RawValue;
+use turnbuckle_protocol::{
+    Principal, RequestId, Revision, RpcError,
+    jsonrpc::{self, RawObject, Request},
+    types::{LogLevel, ServerCapabilities, SubscriptionFilter},
+};
+
+use crate::{
+    ClientRequestError, Context,
+    lifecycle::{ClientRequestMode, connection::ConnectionState, runtime::RequestMetaTags},
+    middleware::SessionKey,
+    request::RequestContext,
+};
+
+/// The future of a relay.
+pub type RelayFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Handles requests as raw JSON, by passing them on.
+pub trait Relay: Send + Sync + 'static {
+    /// Returns the capabilities that the server advertises, in the newest types.
+    fn capabilities(&self) -> ServerCapabilities;
+
+    /// Returns the instructions for models. By default those of the server.
+    fn instructions(&self) -> Option<String> {
+        None
+    }
+
+    /// Handles a request and returns its result: a JSON object in the revision of the client.
+    ///
+    /// Dropping the future cancels the request.
+    fn handle(&self, request: RelayedRequest) -> RelayFuture<'_, Result<String, RpcError>>;
+
+    /// Subscribes to the changes that a `subscriptions/listen` request asks for, until the returned value is dropped.
+    ///
+    /// The relay reports changes with [`Server::tools_changed`](crate::Server::tools_changed) and its siblings.
+    fn subscribe<'a>(
+        &'a self,
+        request: RelayedRequest,
+        filter: &'a SubscriptionFilter,
+    ) -> RelayFuture<'a, Option<Box<dyn Send + Sync>>>;
+
+    /// A session has ended, so nothing has to be kept for it. Connections without stored sessions end with
+    /// [`RelayedRequest::connection_closed`] instead.
+    fn session_ended(&self, session: SessionKey) {
+        let _ = session;
+    }
+}
+
+/// Returns whether requests with this method are passed on: all but those of the lifecycle and of subscriptions.
+pub(crate) fn is_relayed(method: &str) -> bool {
+    !matches!(
+        method,
+        "initialize" | "ping" | "shutdown" | "server/discover" | "subscriptions/listen"
+    )
+}
+
+/// A request for a [`Relay`], and the way back to its client.
+#[derive(Clone)]
+pub struct RelayedRequest {
+    call: Arc<RequestContext>,
+    method: Arc<str>,
+    params: Arc<str>,
+}
+
+impl RelayedRequest {
+    pub(crate) fn new(call: Arc<RequestContext>, request: &Request<'_>) -> Self {
+        Self {
+            call,
+            method: (&*request.method).into(),
+            params: request.params.raw().into(),
+        }
+    }
+
+    /// A request whose parameters the server has read.
+    pub(crate) fn listen(call: &Arc<RequestContext>) -> Self {
+        Self {
+            call: Arc::clone(call),
+            method: "subscriptions/listen".into(),
+            params: "{}".into(),
+        }
+    }
+
+    /// The method.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// The parameters: a JSON object, as received.
+    pub fn params(&self) -> &str {
+        &self.params
+    }
+
+    /// The id of the request, as received.
+    pub fn id(&self) -> &RequestId {
+        &self.call.id
+    }
+
+    /// The client, its capabilities and the values that the transport attached.
+    pub fn context(&self) -> Context {
+        Context {
+            call: Arc::clone(&self.call),
+        }
+    }
+
+    /// The authenticated caller.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.call.origin.principal.as_deref()
+    }
+
+    /// The revision of the client, in which the result has to be written.
+    pub fn revision(&self) -> Revision {
+        self.call.origin.rules.revision()
+    }
+
+    /// Returns whether client requests are sent as requests. Otherwise they are part of an `input_required` result.
+    pub fn sends_client_requests(&self) -> bool {
+        self.call.origin.rules.client_request_mode == ClientRequestMode::Direct
+    }
+
+    /// Returns whether the client is ready for client requests.
+    pub fn accepts_client_requests(&self) -> bool {
+        self.call.origin.accepts_client_requests
+    }
+
+    /// The progress token of the request.
+    pub fn progress_token(&self) -> Option<&RequestId> {
+        self.call.origin.progress_token.as_ref()
+    }
+
+    /// The minimum level of log messages for the client. `None` disables them.
+    pub fn log_level(&self) -> Option<LogLevel> {
+        self.call.origin.log_level
+    }
+
+    /// The session of the request, or the connection that carries all requests of one client.
+    pub fn session(&self) -> Option<SessionKey> {
+        let id = self
+            .call
+            .origin
+            .session
+            .or_else(|| Some(self.connection()?.id()))?;
+        Some(SessionKey::from_id(&id))
+    }
+
+    /// Returns whether one connection carries all requests of this client: on byte streams and over HTTP+SSE.
+    pub fn has_connection(&self) -> bool {
+        self.connection().is_some()
+    }
+
+    fn connection(&self) -> Option<&ConnectionState> {
+        let origin = &self.call.origin;
+        let connection = origin.connection.as_deref()?;
+        // Other HTTP requests of a client may arrive on any connection.
+        let carries_all = origin.headers.is_none() || origin.session == Some(connection.id());
+        carries_all.then_some(connection)
+    }
+
+    /// Resolves when the connection that carries all requests of this client closes; never without one.
+    pub async fn connection_closed(&self) {
+        match self.connection() {
+            Some(connection) => connection.closed().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Sends a notification to the client, before the response. `params` is a JSON object.
+    pub fn notify(&self, method: &str, params: &str) {
+        let Ok(params) = serde_json::from_str::<&RawValue>(params) else {
+            return;
+        };
+        let mut message = Vec::with_capacity(params.get().len() + 64);
+        if jsonrpc::write_notification(&mut message, method, &params).is_ok() {
+            self.call.send(message.into());
+        }
+    }
+
+    /// Waits while the client is slow to read notifications.
+    pub async fn wait_for_room(&self) {
+        self.call.wait_for_room().await;
+    }
+
+    /// Sends a request to the client on the stream of this request, and returns the result as JSON text.
+    ///
+    /// `params` is a JSON object; a progress token in its `_meta` is replaced. Only where
+    /// [`sends_client_requests`](Self::sends_client_requests) returns `true`.
+    pub async fn request_client(
+        &self,
+        method: &'static str,
+        params: &str,
+    ) -> Result<String, RpcError> {
+        let call = &self.call;
+        let Some(runtime) = call
+            .origin
+            .runtime
+            .as_ref()
+            .filter(|_| self.accepts_client_requests())
+        else {
+            return Err(RpcError::internal("the client accepts no requests now"));
+        };
+        let (params, meta) = split_meta(params)?;
+        let meta_tags = RequestMetaTags {
+            trace: None,
+            task: None,
+            relayed: &meta,
+        };
+        let timeouts = call.server.client_request_timeouts();
+        let sent =
+            runtime.send_request(&call.outbox, method, params.as_bytes(), meta_tags, timeouts);
+        sent.await.map_err(|error| match error {
+            ClientRequestError::Rejected { error, .. } => *error,
+            error => RpcError::internal(error.to_string()),
+        })
+    }
+
+    /// Encrypts a value for this caller. Only [`open`](Self::open) with the same purpose and principal decrypts it, before
+    /// `lifetime` has passed.
+    pub fn seal(&self, value: &[u8], purpose: &str, lifetime: Duration) -> String {
+        let expires = (now_seconds() + lifetime.as_secs()).to_be_bytes();
+        let sealed = [&expires, value].concat();
+        let keys = self.call.server.sealing_keys();
+        keys.seal(&sealed, &self.sealing_purpose(purpose))
+    }
+
+    /// Decrypts a value of [`seal`](Self::seal). Returns `None` if it was altered, belongs to another caller or purpose, or
+    /// has expired.
+    pub fn open(&self, sealed: &str, purpose: &str) -> Option<Vec<u8>> {
+        let keys = self.call.server.sealing_keys();
+        let mut value = keys.open(sealed, &self.sealing_purpose(purpose)).ok()?;
+        let expires = u64::from_be_bytes(value.get(..8)?.try_into().ok()?);
+        if expires < now_seconds() {
+            return None;
+        }
+        value.drain(..8);
+        Some(value)
+    }
+
+    fn sealing_purpose(&self, purpose: &str) -> Vec<u8> {
+        let caller = self
+            .principal()
+            .map(|principal| (&principal.issuer, &principal.subject, &principal.client));
+        format!("relay\0{purpose}\0{caller:?}").into_bytes()
+    }
+}
+
+impl std::fmt::Debug for RelayedRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RelayedRequest")
+            .field("method", &self.method)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Splits parameters into the object without `_meta`, and the members of `_meta` except the progress token, each after a
+/// comma.
+fn split_meta(params: &str) -> Result<(String, String), RpcError> {
+    let object = RawObject::parse(params)?;
+    let (mut rest, mut meta) = (String::from("{"), String::new());
+    for (name, value) in object.members().filter(|(name, _)| name != "_meta") {
+        if rest.len() > 1 {
+            rest.push(',');
+        }
+        write_member(&mut rest, &name, value);
+    }
+    rest.push('}');
+    if let Some(members) = object.get("_meta") {
+        let members = RawObject::parse(members)?;
+        for (name, value) in members
+            .members()
+            .filter(|(name, _)| name != "progressToken")
+        {
+            meta.push(',');
+            write_member(&mut meta, &name, value);
+        }
+    }
+    Ok((rest, meta))
+}
+
+fn write_member(out: &mut String, name: &str, value: &str) {
+    out.push_str(&serde_json::Value::from(name).to_string());
+    out.push(':');
+    out.push_str(value);
+}
+
+fn now_seconds() -> u64 {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since_epoch.map_or(0, |time| time.as_secs())
+}
