@@ -214,15 +214,22 @@ impl ClientBuilder {
     /// Connects to a server and negotiates a revision.
     pub async fn connect(mut self, target: impl Into<Target>) -> Result<Client, ConnectError> {
         let target = target.into();
-        self.capabilities = self.callbacks.capabilities();
+        if self.observers.relay.is_some() {
+            self.callbacks = Callbacks::default();
+        } else {
+            self.capabilities = self.callbacks.capabilities();
+        }
         let router = InboundRouter::new(self.limits.clone(), self.observers.clone());
         ClientInner::connect(self, target, router)
             .await
             .map(Client::from)
     }
 
-    /// Declares extensions in addition to those of the callbacks.
+    /// Declares extensions in addition to those of the callbacks. A relay declares exactly what its caller has set.
     pub(crate) fn declare(&mut self, extensions: &[&str]) {
+        if self.observers.relay.is_some() {
+            return;
+        }
         let declared = self.capabilities.extensions.get_or_insert_default();
         for name in extensions {
             declared.insert((*name).to_owned(), serde_json::json!({}));

@@ -232,19 +232,26 @@ fn write_result<T: serde::Serialize + VersionedPayload>(
 }
 
 /// Runs a callback; a panic becomes an internal error.
-async fn run_callback<T>(start: impl FnOnce() -> BoxFuture<T>) -> Result<T, RpcError> {
+///
+/// The callback starts at once; the returned future waits for its response.
+pub(crate) fn run_callback<T, F>(start: F) -> impl Future<Output = Result<T, RpcError>>
+where
+    F: FnOnce() -> BoxFuture<T>,
+{
     // State that a panic leaves inconsistent is dropped with the future; it holds no state of the client.
     let started = catch_unwind(AssertUnwindSafe(start));
-    let mut running = started.map_err(|_| panicked())?;
-    poll_fn(|cx| {
-        let polled = catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx)));
-        match polled {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(response)) => Poll::Ready(Ok(response)),
-            Err(_) => Poll::Ready(Err(panicked())),
-        }
-    })
-    .await
+    async move {
+        let mut running = started.map_err(|_| panicked())?;
+        poll_fn(|cx| {
+            let polled = catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx)));
+            match polled {
+                Ok(Poll::Pending) => Poll::Pending,
+                Ok(Poll::Ready(response)) => Poll::Ready(Ok(response)),
+                Err(_) => Poll::Ready(Err(panicked())),
+            }
+        })
+        .await
+    }
 }
 
 /// Calls an observer; a panic is logged.

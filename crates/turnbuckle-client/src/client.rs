@@ -25,7 +25,7 @@ use turnbuckle_protocol::{
 
 pub(crate) use crate::client::{
     request::{ReceivedResult, require_complete},
-    retry::is_lost_response,
+    retry::{is_lost_response, is_response_lost, needs_new_session},
 };
 use crate::{
     builder::ClientBuilder,
@@ -96,7 +96,11 @@ pub(crate) struct RequestIds(AtomicI64);
 
 impl RequestIds {
     pub(crate) fn next(&self) -> RequestId {
-        RequestId::from(self.0.fetch_add(1, Ordering::Relaxed) + 1)
+        RequestId::from(self.next_integer())
+    }
+
+    pub(crate) fn next_integer(&self) -> i64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 

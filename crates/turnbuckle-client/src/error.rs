@@ -103,6 +103,15 @@ pub enum CallError {
         /// The transport error.
         source: TransportError,
     },
+    /// The connection had ended before the call, which was not sent. Only [relayed](crate::Client::relay) calls fail
+    /// with this error.
+    #[error("`{method}` was not sent, because the connection has ended: {source}")]
+    NotConnected {
+        /// The method of the request.
+        method: &'static str,
+        /// The reason why the connection has ended.
+        source: TransportError,
+    },
     /// The response to a call was lost; the call may have taken effect.
     ///
     /// Only on HTTP with 2026-07-28, where a broken response stream cannot be resumed. Requests that are safe to repeat
@@ -259,6 +268,7 @@ impl CallError {
     pub fn is_unsent(&self) -> bool {
         match self {
             Self::Authorization { .. }
+            | Self::NotConnected { .. }
             | Self::Unsendable { .. }
             | Self::UnsendableArgument { .. }
             | Self::PinMismatch { .. }

@@ -38,6 +38,7 @@ use crate::{
         pending_requests::{CancelledRequests, PendingSends},
         progress::ProgressRegistry,
     },
+    relay::{Relay, RelayCallId, RelayHandler},
     subscription::SubscriptionRegistry,
     sync::lock,
     target::{Change, ClientLimits},
@@ -64,6 +65,8 @@ pub(crate) struct InboundRouter {
     /// The cached responses.
     cache: Mutex<ResponseCache>,
     observers: Observers,
+    /// The handler of raw messages, in a client that relays.
+    relay: Option<Relay>,
     server_requests: server_requests::ServerRequests,
     /// Limits the number of concurrent server requests, and of concurrent error responses.
     response_permits: Arc<Semaphore>,
@@ -90,6 +93,7 @@ pub(crate) struct Observers {
     pub(crate) log: Option<OnLog>,
     pub(crate) anomaly: Option<OnAnomaly>,
     pub(crate) message_trace: Option<OnMessage>,
+    pub(crate) relay: Option<Arc<dyn RelayHandler>>,
 }
 
 impl InboundRouter {
@@ -104,6 +108,7 @@ impl InboundRouter {
                 limits.max_cached_responses,
                 limits.max_cache_bytes,
             )),
+            relay: observers.relay.clone().map(Relay::new),
             observers,
             server_requests: server_requests::ServerRequests::default(),
             response_permits: Arc::new(Semaphore::new(limits.max_server_requests)),
@@ -126,6 +131,15 @@ impl InboundRouter {
 
     /// Receives a message that is not the response to a pending request.
     pub(crate) fn receive(self: &Arc<Self>, received: InboundMessage) {
+        self.receive_from(received, None);
+    }
+
+    /// Receives a message from the HTTP response stream of a call, if that call is relayed.
+    pub(crate) fn receive_from(
+        self: &Arc<Self>,
+        received: InboundMessage,
+        call: Option<RelayCallId>,
+    ) {
         match received {
             InboundMessage::Response { id, outcome } => self.on_unexpected_response(id, &outcome),
             InboundMessage::InvalidResponse { error, .. } => {
@@ -139,9 +153,14 @@ impl InboundRouter {
                 self.send_error(id, error);
             }
             InboundMessage::Notification { method, params } => {
+                if let Some(relay) = &self.relay {
+                    relay.on_notification(&method, params.as_str(), call);
+                }
                 self.on_notification(&method, params.as_str());
             }
-            InboundMessage::Request { id, method, params } => self.on_request(id, method, params),
+            InboundMessage::Request { id, method, params } => {
+                self.on_request(id, method, params, call);
+            }
         }
     }
 
@@ -163,13 +182,17 @@ impl InboundRouter {
     /// Signals to subscribers that changes may have been missed.
     pub(crate) fn notify_gap(&self) {
         self.cache().clear();
+        if let Some(relay) = &self.relay {
+            relay.on_gap();
+        }
         let _ = self.signals.send(SubscriberSignal::Gap);
     }
 
-    /// Renews the session if there are subscribers: without a session they would receive nothing.
+    /// Renews the session if there are subscribers, or a relay: without a session they would receive nothing.
     pub(crate) fn on_session_ended(self: &Arc<Self>) {
         let (router, client) = (Arc::clone(self), self.client());
-        let Some(client) = client.filter(|_| self.signals.receiver_count() > 0) else {
+        let is_needed = self.signals.receiver_count() > 0 || self.relay.is_some();
+        let Some(client) = client.filter(|_| is_needed) else {
             return;
         };
         tokio::spawn(async move {
@@ -191,6 +214,10 @@ impl InboundRouter {
 
     /// Signals to subscribers that the connection has ended.
     pub(crate) fn end(&self, reason: TransportError) {
+        if let Some(relay) = &self.relay {
+            self.abort_server_requests();
+            relay.on_end();
+        }
         let _ = self.signals.send(SubscriberSignal::End(reason));
     }
 
@@ -296,7 +323,11 @@ impl InboundRouter {
 
     fn progress(&self, params: ProgressParams) {
         let token = params.progress_token.clone();
-        if !self.progress_registry.report(params) && !self.cancelled_requests.contains(&token) {
+        let is_known = self.progress_registry.report(params)
+            || self.cancelled_requests.contains(&token)
+            // The handler of a relay decides, because a task may report progress after its call.
+            || self.relay.is_some();
+        if !is_known {
             self.report_anomaly(Anomaly::UnknownProgressToken(token));
         }
     }

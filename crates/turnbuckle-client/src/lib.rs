@@ -16,6 +16,7 @@ mod lifecycle;
 #[cfg(test)]
 #[path = "../tests/it/servers/mock_http.rs"]
 mod mock_http;
+pub mod relay;
 mod round_trips;
 #[cfg(feature = "skills")]
 mod skills;

@@ -7,6 +7,7 @@ mod session;
 mod stateless;
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     fmt,
     sync::{Arc, Mutex},
@@ -16,7 +17,7 @@ use http::HeaderValue;
 use turnbuckle_protocol::{
     Revision,
     method::{self, Method, RequiredCapability},
-    types::ServerCapabilities,
+    types::{ClientCapabilities, Implementation, ServerCapabilities},
 };
 
 pub(crate) use crate::lifecycle::detect::{LifecycleProbe, is_modern_error, negotiate};
@@ -155,6 +156,19 @@ pub(crate) enum TaskDesign {
 }
 
 impl RevisionRules {
+    /// Returns the `_meta` members of a request with this client info and these capabilities, as JSON text without
+    /// braces; empty if the session stores them.
+    pub(crate) fn common_meta_of(
+        &self,
+        info: &Implementation,
+        capabilities: &ClientCapabilities,
+    ) -> Cow<'_, str> {
+        if self.common_meta.is_empty() {
+            return Cow::Borrowed("");
+        }
+        Cow::Owned(stateless::common_meta(self.revision, info, capabilities))
+    }
+
     /// Returns whether a request may be cancelled by a notification.
     pub(crate) fn cancellable(&self, method: &str) -> bool {
         // Before negotiation, a server that does not know the method would not know the notification either.
@@ -204,7 +218,6 @@ impl fmt::Debug for LifecycleCache {
 /// Returns the rules of the newest revision, for tests.
 #[cfg(test)]
 pub(crate) fn modern_rules() -> Arc<RevisionRules> {
-    use turnbuckle_protocol::types::{ClientCapabilities, Implementation};
     let info = Implementation::new("test", "1");
     Arc::new(stateless::rules(
         Revision::MODERN,

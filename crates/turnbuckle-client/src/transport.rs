@@ -19,6 +19,7 @@ use crate::{
     error::TransportError,
     inbound::{InboundRouter, message::RawResponse, progress::ProgressGuard},
     lifecycle::RevisionRules,
+    relay::RelayCallId,
     transport::{
         encode::HeaderList,
         http::{HttpSse, StreamableHttp},
@@ -46,6 +47,8 @@ pub(crate) struct OutgoingRequest<'a> {
     pub(crate) id: RequestId,
     /// The registration of the id as progress token, if progress is requested.
     pub(crate) progress_guard: Option<ProgressGuard>,
+    /// The id again, if the request is relayed.
+    pub(crate) relay_call: Option<RelayCallId>,
     /// The whole message on one line, without a line break.
     pub(crate) body: Vec<u8>,
     /// The HTTP headers; other transports ignore them.
@@ -67,6 +70,7 @@ impl<'a> OutgoingRequest<'a> {
             auth_wait,
             id: RequestId::from(0),
             progress_guard: None,
+            relay_call: None,
             body: Vec::new(),
             headers: HeaderList::new(),
         }
@@ -167,6 +171,17 @@ impl Transport {
             Self::Ndjson(_) | Self::HttpSse(_) => false,
             Self::Child(child) => child.can_reconnect(),
             Self::Http(_) => true,
+        }
+    }
+
+    /// Returns the reason why the connection has ended, unless a request with these rules would open another one.
+    pub(crate) fn ended(&self, rules: &RevisionRules) -> Option<TransportError> {
+        match self {
+            Self::Ndjson(connection) => connection.ended(),
+            Self::Child(child) if !rules.session && child.can_reconnect() => None,
+            Self::Child(child) => child.ended(),
+            Self::Http(endpoint) => endpoint.ended(),
+            Self::HttpSse(server) => server.ended(),
         }
     }
 

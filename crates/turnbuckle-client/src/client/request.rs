@@ -23,6 +23,7 @@ use turnbuckle_protocol::{
     json::{self, JsonError},
     jsonrpc::code,
     method::{self, Method},
+    timeouts::Timeouts,
     types::{CallToolResult, ResultType},
 };
 
@@ -144,10 +145,10 @@ impl Client {
     }
 
     /// Sends an encoded request and waits for its response, until a timeout.
-    async fn send_once(
+    pub(crate) async fn send_once(
         &self,
         request: &mut OutgoingRequest<'_>,
-        options: &CallOptions,
+        timeouts: &Timeouts,
     ) -> Result<ReceivedResult, CallError> {
         let (router, method) = (&self.inner.router, request.method.name);
         let mark_cancelled = router.cancelled_requests.mark_on_drop(request.id.clone());
@@ -155,7 +156,7 @@ impl Client {
         let response = tokio::select! {
             biased;
             response = self.inner.transport.send_request(request, body, router) => response,
-            limit = timed_out(&options.timeouts, router, request) => {
+            limit = timed_out(timeouts, router, request) => {
                 return Err(CallError::TimedOut { method, limit });
             }
         };
@@ -177,7 +178,7 @@ impl Client {
         options: &CallOptions,
     ) -> Result<ReceivedResult, CallError> {
         self.encode(request, params, options)?;
-        let lost = match self.send_once(request, options).await {
+        let lost = match self.send_once(request, &options.timeouts).await {
             Err(CallError::Disconnected { source, .. }) => source,
             outcome => return outcome,
         };
@@ -203,6 +204,17 @@ impl Client {
         params: &P,
         options: &CallOptions,
     ) -> Result<ReceivedResult, CallError> {
+        self.renew_session_of(request, lost).await?;
+        self.encode(request, params, options)?;
+        self.send_once(request, &options.timeouts).await
+    }
+
+    /// Renews the ended session of a request. The time until then does not count.
+    pub(crate) async fn renew_session_of(
+        &self,
+        request: &mut OutgoingRequest<'_>,
+        lost: TransportError,
+    ) -> Result<(), CallError> {
         request.pause();
         let rules = Arc::clone(&request.rules);
         let renewed = Arc::clone(&self.inner).renew_session(rules).await;
@@ -215,8 +227,7 @@ impl Client {
             transport_failure(request.method.name, source)
         })?;
         request.resume();
-        self.encode(request, params, options)?;
-        self.send_once(request, options).await
+        Ok(())
     }
 
     /// Sends a request again after its response was lost, once and only if that is safe.
@@ -241,7 +252,7 @@ impl Client {
         tracing::debug!(method, %lost, "request sent again because its response was lost");
         request.start_new_attempt();
         self.encode(request, params, options)?;
-        self.send_once(request, options).await
+        self.send_once(request, &options.timeouts).await
     }
 
     /// Sends a request, and resolves input requests until there is a result, within the limits of the call.

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Returns whether the server has certainly not processed the request, and requires a new session.
-pub(super) fn needs_new_session(error: &TransportError, rules: &RevisionRules) -> bool {
+pub(crate) fn needs_new_session(error: &TransportError, rules: &RevisionRules) -> bool {
     match error {
         TransportError::SessionEnded => true,
         // The server used to respond as 2026-07-28 defines, and now does not send JSON-RPC at all.
@@ -22,7 +22,7 @@ pub(super) fn needs_new_session(error: &TransportError, rules: &RevisionRules) -
 }
 
 /// Returns whether the server may have received the request, but its response is lost.
-pub(super) fn is_response_lost(
+pub(crate) fn is_response_lost(
     client: &Client,
     error: &TransportError,
     rules: &RevisionRules,

@@ -154,6 +154,11 @@ impl RawJson {
         Self(Bytes::from_static(b"{}"))
     }
 
+    /// Returns the bytes of the text.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.0
+    }
+
     /// Returns the text.
     pub(crate) fn as_str(&self) -> &str {
         // It was sliced from a `str`, so the check always succeeds; it is cheap compared to parsing.

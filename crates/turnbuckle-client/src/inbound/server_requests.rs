@@ -15,8 +15,11 @@ use turnbuckle_protocol::{
 use crate::{
     client::ClientInner,
     inbound::{InboundRouter, message::RawJson, observers::Anomaly},
+    relay::RelayCallId,
     sync::lock,
 };
+
+const PING: &str = method::PING.name;
 
 /// The server requests that are being handled.
 #[derive(Debug, Default)]
@@ -64,7 +67,13 @@ impl InboundRouter {
     }
 
     /// Handles a server request in a separate task.
-    pub(super) fn on_request(self: &Arc<Self>, id: RequestId, method: String, params: RawJson) {
+    pub(super) fn on_request(
+        self: &Arc<Self>,
+        id: RequestId,
+        method: String,
+        params: RawJson,
+        call: Option<RelayCallId>,
+    ) {
         let Some(client) = self.client() else {
             return;
         };
@@ -73,9 +82,15 @@ impl InboundRouter {
             return self.report_anomaly(Anomaly::DisallowedRequest { method });
         }
         // Held until the response is sent, so that a server that does not read responses is limited.
-        let permit = Arc::clone(&self.response_permits).try_acquire_owned();
+        let permit = Arc::clone(&self.response_permits).try_acquire_owned().ok();
+        // Outside of the lock and of the task, so that a relay receives all messages in order of arrival.
+        let relay = self
+            .relay
+            .as_ref()
+            .filter(|_| permit.is_some() && method != PING);
+        let relayed = relay.map(|relay| relay.on_request(&method, params.as_str(), call));
         let mut open = lock(&self.server_requests.open);
-        let Some(permit) = permit.ok().filter(|_| !open.contains_key(&id)) else {
+        let Some(permit) = permit.filter(|_| !open.contains_key(&id)) else {
             drop(open);
             self.report_anomaly(Anomaly::DisallowedRequest { method });
             let error =
@@ -85,9 +100,12 @@ impl InboundRouter {
         let router = Arc::clone(self);
         let request_id = id.clone();
         let task = tokio::spawn(self.until_client_dropped(async move {
-            let outcome = handle_request(&client, &method, params.as_str()).await;
+            let outcome = match relayed {
+                Some(relayed) => relayed.await,
+                None => handle_request(&client, &method, params.as_str()).await,
+            };
             // Set before the request is removed, so that one of both is always visible. A ping does not count.
-            if method != method::PING.name {
+            if method != PING {
                 *router.server_requests.last_response() = Some(Instant::now());
             }
             lock(&router.server_requests.open).remove(&request_id);
@@ -141,7 +159,7 @@ async fn handle_request(
     method: &str,
     params: &str,
 ) -> Result<Vec<u8>, RpcError> {
-    if method == method::PING.name {
+    if method == PING {
         return Ok(b"{}".to_vec());
     }
     let revision = client.rules().revision;

@@ -27,11 +27,9 @@ pub(super) fn rules(
     info: &Implementation,
     capabilities: &ClientCapabilities,
 ) -> RevisionRules {
-    let mut capabilities = capabilities.clone();
-    capabilities.downgrade_to(revision);
     RevisionRules {
         revision,
-        common_meta: common_meta(revision, info, &capabilities),
+        common_meta: common_meta(revision, info, capabilities),
         version_header: Some(HeaderValue::from_static(revision.as_str())),
         mcp_headers: true,
         drop_cancels: true,
@@ -53,13 +51,15 @@ pub(super) fn rules(
 }
 
 /// Returns the `_meta` members that are the same in all requests.
-fn common_meta(
+pub(super) fn common_meta(
     revision: Revision,
     info: &Implementation,
     capabilities: &ClientCapabilities,
 ) -> String {
+    let mut capabilities = capabilities.clone();
+    capabilities.downgrade_to(revision);
     let version = json(&revision.as_str());
-    let (info, capabilities) = (json(info), json(capabilities));
+    let (info, capabilities) = (json(info), json(&capabilities));
     format!(
         r#""{}":{version},"{}":{info},"{}":{capabilities}"#,
         keys::PROTOCOL_VERSION,

@@ -112,6 +112,120 @@ fn write_meta(
     Ok(())
 }
 
+/// A request with raw parameters, for a revision.
+pub(crate) struct RawRequest<'a> {
+    pub(crate) method: &'a str,
+    /// A JSON object without `_meta`.
+    pub(crate) params: &'a str,
+    /// The members of `_meta` that the revision requires, and those that the caller adds, without braces.
+    pub(crate) common_meta: &'a str,
+    pub(crate) meta: &'a str,
+    pub(crate) log_level: Option<LogLevel>,
+    pub(crate) param_headers: &'a [(HeaderName, HeaderValue)],
+}
+
+/// Fills in the headers and the body of a request with raw parameters. The error is a reason.
+pub(crate) fn fill_raw(
+    request: &mut OutgoingRequest<'_>,
+    raw: &RawRequest<'_>,
+) -> Result<(), &'static str> {
+    request.headers.clear();
+    if request.rules.mcp_headers {
+        let method = if request.method.name == raw.method {
+            HeaderValue::from_static(request.method.name)
+        } else {
+            let method = HeaderValue::from_str(raw.method);
+            method.map_err(|_| "its method cannot be sent in a header")?
+        };
+        request.headers.push((METHOD, method));
+        request.headers.extend(request.name.and_then(name_header));
+        request.headers.extend_from_slice(raw.param_headers);
+    }
+    request.body = raw_message(request, raw).ok_or("its parameters are not an object")?;
+    Ok(())
+}
+
+/// Writes a request with raw parameters; returns `None` if they are not an object.
+fn raw_message(request: &OutgoingRequest<'_>, raw: &RawRequest<'_>) -> Option<Vec<u8>> {
+    let params = object_members(raw.params)?;
+    let capacity = 192 + raw.common_meta.len() + raw.meta.len() + params.len();
+    let mut out = Vec::with_capacity(capacity);
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    request.id.write(&mut out);
+    out.extend_from_slice(br#","method":"#);
+    write_text(&mut out, raw.method);
+    out.extend_from_slice(br#","params":{"#);
+    let start = out.len();
+    write_raw_meta(&mut out, request, raw);
+    if out.len() > start && !params.is_empty() {
+        out.push(b',');
+    }
+    out.extend_from_slice(params.as_bytes());
+    out.extend_from_slice(b"}}");
+    join_lines(&mut out);
+    Some(out)
+}
+
+/// Writes `"_meta":{…}`, or nothing if it would be empty.
+fn write_raw_meta(out: &mut Vec<u8>, request: &OutgoingRequest<'_>, raw: &RawRequest<'_>) {
+    let before = out.len();
+    out.extend_from_slice(br#""_meta":{"#);
+    let start = out.len();
+    let next = |out: &mut Vec<u8>| {
+        if out.len() > start {
+            out.push(b',');
+        }
+    };
+    out.extend_from_slice(raw.common_meta.as_bytes());
+    if request.progress_guard.is_some() {
+        next(out);
+        write_word(out, keys::PROGRESS_TOKEN);
+        out.push(b':');
+        request.id.write(out);
+    }
+    let per_request = request.rules.log_level_per_request;
+    if let Some(level) = raw.log_level.filter(|_| per_request) {
+        next(out);
+        write_word(out, keys::LOG_LEVEL);
+        out.push(b':');
+        write_word(out, level.as_str());
+    }
+    if !raw.meta.trim().is_empty() {
+        next(out);
+        out.extend_from_slice(raw.meta.as_bytes());
+    }
+    if out.len() > start {
+        out.push(b'}');
+    } else {
+        out.truncate(before);
+    }
+}
+
+/// Returns a notification with raw parameters, a JSON object.
+pub(crate) fn raw_notification(method: &str, params: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64 + method.len() + params.len());
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"#);
+    write_text(&mut out, method);
+    if object_members(params) != Some("") {
+        out.extend_from_slice(br#","params":"#);
+        out.extend_from_slice(params.as_bytes());
+    }
+    out.push(b'}');
+    join_lines(&mut out);
+    out
+}
+
+/// Returns the text between the braces of a JSON object.
+fn object_members(json: &str) -> Option<&str> {
+    let members = json.trim().strip_prefix('{')?.strip_suffix('}')?;
+    Some(members.trim())
+}
+
+/// Writes any string.
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("serializing a string does not fail");
+}
+
 /// Writes a string of the protocol, which needs no escapes.
 fn write_word(out: &mut Vec<u8>, word: &'static str) {
     out.push(b'"');
@@ -141,7 +255,7 @@ fn extra_meta(
 }
 
 /// Replaces line breaks by spaces: in JSON they occur only between tokens.
-fn join_lines(json: &mut [u8]) {
+pub(crate) fn join_lines(json: &mut [u8]) {
     for byte in json {
         // Written unconditionally, so that the compiler can vectorize the loop.
         *byte = match *byte {
@@ -163,11 +277,15 @@ fn mcp_headers(rules: &RevisionRules, method: &'static str, name: Option<&str>) 
     let mut headers = HeaderList::new();
     if rules.mcp_headers {
         headers.push((METHOD, HeaderValue::from_static(method)));
-        // An encoded name is always a valid header value.
-        let name = name.and_then(|name| HeaderValue::from_str(&encode(name)).ok());
-        headers.extend(name.map(|name| (NAME, name)));
+        headers.extend(name.and_then(name_header));
     }
     headers
+}
+
+/// Returns the header with the name of the target. An encoded name is always a valid header value.
+fn name_header(name: &str) -> Option<(HeaderName, HeaderValue)> {
+    let name = HeaderValue::from_str(&encode(name)).ok()?;
+    Some((NAME, name))
 }
 
 /// Returns the names of those headers, if the revision has them.

@@ -175,6 +175,11 @@ impl NdjsonConnection {
         left && self.pending.has_received()
     }
 
+    /// Returns the reason why the connection has ended, if it has.
+    pub(crate) fn ended(&self) -> Option<TransportError> {
+        self.writer().err()
+    }
+
     /// Returns the child process of the server.
     pub(crate) fn process(&self) -> Option<&Process> {
         self.process.as_ref()

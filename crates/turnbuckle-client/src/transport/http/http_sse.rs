@@ -154,6 +154,12 @@ impl HttpSse {
         .await
     }
 
+    /// Returns an error once the client was closed; a stream that has ended is opened again with a new session.
+    pub(crate) fn ended(&self) -> Option<TransportError> {
+        let is_closed = matches!(*lock(&self.stream), StreamState::Closed);
+        is_closed.then_some(TransportError::ClientClosed)
+    }
+
     /// Returns the timer that records time spent on authorization, if authorization is configured.
     pub(crate) fn auth_wait(&self) -> Option<Arc<AuthWait>> {
         self.http_client.auth_wait()

@@ -173,6 +173,11 @@ impl StreamableHttp {
         with_send_timeout(Some(&auth_wait), sending).await
     }
 
+    /// Returns an error once the client was closed.
+    pub(crate) fn ended(&self) -> Option<TransportError> {
+        self.shared.close_signal.check().err()
+    }
+
     /// Returns the timer that records time spent on authorization, if authorization is configured.
     pub(crate) fn auth_wait(&self) -> Option<Arc<AuthWait>> {
         self.shared.http_client.auth_wait()

@@ -83,6 +83,11 @@ impl ChildTransport {
         lock(&self.state).can_reconnect()
     }
 
+    /// Returns the reason why the connection has ended, if it has.
+    pub(crate) fn ended(&self) -> Option<TransportError> {
+        self.connection().ended()
+    }
+
     /// Restarts the server if it exited.
     fn respawn(&self, router: &Arc<InboundRouter>) {
         let mut state = lock(&self.state);

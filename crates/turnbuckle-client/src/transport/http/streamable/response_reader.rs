@@ -76,7 +76,7 @@ impl PostResponseReader<'_> {
         let mut broken = None;
         let found = self.extract_response(bytes, status, |received| match received {
             InboundMessage::Malformed { error, .. } => broken = Some(error.message),
-            other => self.router.receive(other),
+            other => self.receive(other),
         })?;
         found.ok_or_else(|| TransportError::InvalidResponse {
             reason: broken
@@ -123,8 +123,7 @@ impl PostResponseReader<'_> {
                 continue;
             }
             let bytes = Bytes::from(event.data);
-            let found =
-                self.extract_response(&bytes, status, |received| self.router.receive(received))?;
+            let found = self.extract_response(&bytes, status, |received| self.receive(received))?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -160,6 +159,11 @@ impl PostResponseReader<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Passes a message that is not the response to the router.
+    fn receive(&self, received: InboundMessage) {
+        self.router.receive_from(received, self.outgoing.relay_call);
     }
 
     /// Extracts the response from received bytes; other messages are passed to `other`.
