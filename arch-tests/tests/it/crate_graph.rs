@@ -22,17 +22,24 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         &["protocol", "store", "server", "text"],
     ),
     (
+        "turnbuckle-gateway",
+        &["protocol", "server", "client", "text"],
+    ),
+    (
         "turnbuckle-check",
         &["protocol", "schema", "client", "spec-coverage", "text"],
     ),
     (
         "turnbuckle",
-        &["protocol", "store", "server", "client", "auth", "macros"],
+        &[
+            "protocol", "store", "server", "client", "auth", "gateway", "macros",
+        ],
     ),
     (
         "turnbuckle-cli",
         &[
-            "protocol", "store", "server", "client", "auth", "context", "check", "macros", "text",
+            "protocol", "store", "server", "client", "auth", "context", "check", "gateway",
+            "macros", "text",
         ],
     ),
 ];

@@ -12,6 +12,7 @@ const PUBLISHED: &[&str] = &[
     "turnbuckle-cli",
     "turnbuckle-client",
     "turnbuckle-context",
+    "turnbuckle-gateway",
     "turnbuckle-macros",
     "turnbuckle-protocol",
     "turnbuckle-schema",

@@ -13,7 +13,6 @@ mod lifecycle;
 pub mod middleware;
 pub mod ndjson;
 mod prompts;
-pub mod relay;
 mod request;
 mod resources;
 mod server;
@@ -41,6 +40,7 @@ pub use resources::{
 pub use server::{
     InvalidPageSize, InvalidStateKeys, MountError, Server,
     extension::{Extension, ExtensionMethod, InvalidExtension, MethodHandler},
+    relay,
 };
 #[cfg(feature = "skills")]
 pub use skills::{Skill, SkillError, Skills};

@@ -4,6 +4,7 @@ mod changes;
 mod composition;
 pub(crate) mod extension;
 mod mount;
+pub mod relay;
 mod state;
 #[cfg(feature = "validation")]
 mod validation;
@@ -15,6 +16,7 @@ use std::{
 
 use composition::CatalogComposition;
 pub use mount::MountError;
+use relay::Relay;
 pub(crate) use state::SharedState;
 use turnbuckle_protocol::types::{
     Icon, Implementation, ListCapability, ResourcesCapability, ServerCapabilities,
@@ -28,7 +30,6 @@ use crate::{
     input::SealingKeys,
     lifecycle::{RevisionRules, SessionUsers, runtime::ClientRequestTimeouts},
     middleware::{Layer, Middleware},
-    relay::{self, Relay},
     server::extension::{Extensions, RegisteredMethod},
     tasks::{TaskRegistry, TaskSettings},
     tools::InvalidTool,

@@ -55,6 +55,7 @@
 //! - [`Context`]: operations of a handler: report progress, log, request input from the user or the model.
 //! - `client`, a feature: one `Client` for every server, transport and revision; `memory` connects it to a server in
 //!   the same process. The feature `tls` adds `https`.
+//! - `gateway`, a feature: a `Gateway` relays between clients and servers of any revision and transport.
 //! - `auth`, a feature: OAuth 2.1. `auth::server::ResourceServer` verifies tokens before a request is processed
 //!   ([`Http::authenticator`](http::Http::authenticator)); tools, prompts and resources declare the scopes they require.
 //!   `auth::client::OAuth` obtains tokens for `client::http::Http::authorization`, and `client::http::Fetcher`
@@ -77,6 +78,8 @@ pub mod memory;
 pub use turnbuckle_auth as auth;
 #[cfg(feature = "client")]
 pub use turnbuckle_client as client;
+#[cfg(feature = "gateway")]
+pub use turnbuckle_gateway as gateway;
 #[cfg(feature = "macros")]
 pub use turnbuckle_macros::{prompt, resource, tool};
 pub use turnbuckle_protocol::{Principal, types};
@@ -88,7 +91,8 @@ pub use turnbuckle_server::{
     InvalidPageSize, InvalidResourceUri, InvalidStateKeys, InvalidTool, Messages, MethodHandler,
     MountError, Prompt, PromptHandler, RawToolHandler, ReadHandler, ReadTemplateHandler,
     RequestError, Resource, ResourceTemplate, ResultExt, SamplingBuilder, Server, TaskSupport,
-    Tool, ToolError, ToolHandler, ToolResult, Variables, http, middleware, ndjson, stdio, testing,
+    Tool, ToolError, ToolHandler, ToolResult, Variables, http, middleware, ndjson, relay, stdio,
+    testing,
 };
 #[cfg(feature = "skills")]
 pub use turnbuckle_server::{Skill, SkillError, Skills};

@@ -12,8 +12,8 @@ use turnbuckle_store::{ServerChange, SubscriberLagged};
 use crate::{
     Server,
     catalog::scopes::RequiredScopes,
-    relay::RelayedRequest,
     request::{RequestContext, ResponseResult, response::ResponseWriter},
+    server::relay::RelayedRequest,
     sync::GatedFuture,
     tasks,
 };
@@ -40,6 +40,10 @@ pub(crate) async fn listen(
     if let Some(ids) = filter.task_ids.take() {
         filter.task_ids = Some(Box::pin(tasks::visible_tasks(&call, ids)).await?);
     }
+    let _relayed = match call.server.relay_ref() {
+        Some(relay) => Box::pin(relay.subscribe(RelayedRequest::listen(&call), &filter)).await,
+        None => None,
+    };
     let acknowledged = AcknowledgedParams {
         notifications: &filter,
         meta: SubscriptionMeta { id: &call.id },
@@ -49,10 +53,6 @@ pub(crate) async fn listen(
         "notifications/subscriptions/acknowledged",
         &acknowledged,
     );
-    let _relayed = match call.server.relay_ref() {
-        Some(relay) => Box::pin(relay.subscribe(RelayedRequest::listen(&call), &filter)).await,
-        None => None,
-    };
     let mut closed = GatedFuture::new(call.origin.closed());
     while let Some(change) = poll_fn(|cx| match closed.poll(cx, call.origin.is_closed()) {
         Poll::Ready(()) => Poll::Ready(None),

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::Dispatch;
 use crate::{
-    relay::{Relay, RelayedRequest},
     request::{
         BoxFuture, DispatchOutcome, ResponseResult, RunningRequest, response::ResponseWriter,
     },
+    server::relay::{Relay, RelayedRequest},
 };
 
 impl Dispatch<'_, '_> {

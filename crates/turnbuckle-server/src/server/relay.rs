@@ -79,7 +79,7 @@ impl RelayedRequest {
         }
     }
 
-    /// A request whose parameters the server has read.
+    /// The request of a listener; the server has read its parameters.
     pub(crate) fn listen(call: &Arc<RequestContext>) -> Self {
         Self {
             call: Arc::clone(call),

@@ -1,0 +1,27 @@
+//! A Model Context Protocol gateway: clients of any revision and transport call servers of any revision and transport.
+//!
+//! A [`Gateway`] has one or more [`Upstream`] servers. [`Gateway::start`] connects to them, and
+//! [`RunningGateway::server`] returns a [`Server`](turnbuckle_server::Server) that is served like any other. Requests are
+//! relayed as raw JSON; they are converted only where the revisions of client and server differ.
+//!
+//! *Downstream* is towards the client, *upstream* towards the server. A *client request* is elicitation, sampling or
+//! `roots/list`: a request in the legacy era, an entry of `inputRequests` in the modern era. The gateway converts between
+//! them: a client request of a legacy server suspends the call of a modern client (`suspended_calls`), and an
+//! `input_required` result of a modern server becomes client requests to a legacy client (`calls`).
+
+mod calls;
+mod connection;
+mod convert;
+mod errors;
+mod gateway;
+mod lifecycle;
+mod lists;
+mod names;
+mod pool;
+mod raw_json;
+mod running_call;
+mod suspended_calls;
+mod upstream;
+
+pub use gateway::{Gateway, PrefixMode, RunningGateway, StartError};
+pub use upstream::{Sharing, Upstream, UpstreamState, UpstreamStatus};

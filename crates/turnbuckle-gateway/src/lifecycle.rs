@@ -1,0 +1,68 @@
+//! The revisions of both sides of a call, and what follows from them. The only module that asks for the era.
+
+use turnbuckle_client::{Era, ServerInfo};
+use turnbuckle_protocol::Revision;
+
+/// The revisions of the client and the server of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RevisionPair {
+    pub(crate) downstream: Revision,
+    pub(crate) upstream: Revision,
+}
+
+/// The way of client requests from the server to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClientRequestPath {
+    /// As requests on both sides.
+    Requests,
+    /// In results on both sides: `input_required` is passed on.
+    Results,
+    /// The server sends requests, the client gets results: the call is suspended.
+    Suspend,
+    /// The server returns results, the client gets requests: the call is repeated with their responses.
+    RoundTrips,
+}
+
+impl RevisionPair {
+    /// Returns the revisions for a result that the gateway writes itself, without the members of the modern era.
+    pub(crate) fn of_own_result(downstream: Revision) -> Self {
+        Self {
+            downstream,
+            upstream: downstream.min(Revision::LATEST_LEGACY),
+        }
+    }
+
+    pub(crate) fn client_request_path(self) -> ClientRequestPath {
+        match (is_stateless(self.downstream), is_stateless(self.upstream)) {
+            (false, false) => ClientRequestPath::Requests,
+            (true, true) => ClientRequestPath::Results,
+            (true, false) => ClientRequestPath::Suspend,
+            (false, true) => ClientRequestPath::RoundTrips,
+        }
+    }
+
+    /// Returns whether results contain something that the client's revision lacks.
+    pub(crate) fn needs_downgrade(self) -> bool {
+        self.downstream < self.upstream
+    }
+
+    /// Returns whether results have to get the members that every result of the client's revision has.
+    pub(crate) fn adds_result_members(self) -> bool {
+        is_stateless(self.downstream) && !is_stateless(self.upstream)
+    }
+
+    /// Returns whether results of both sides have the members of the modern era.
+    pub(crate) fn has_server_info(self) -> bool {
+        is_stateless(self.downstream) && is_stateless(self.upstream)
+    }
+}
+
+/// Returns whether requests of this revision are independent of each other.
+pub(crate) fn is_stateless(revision: Revision) -> bool {
+    revision.is_stateless()
+}
+
+/// Returns whether a server keeps no session, so that callers can share a connection to it.
+pub(crate) fn is_stateless_server(server: &ServerInfo) -> bool {
+    server.era == Era::Modern
+}

@@ -1,0 +1,10 @@
+//! Tests of the gateway, in memory.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod aggregation;
+mod era_pairs;
+mod failures;
+mod raw;
+mod suspended;
+mod upstreams;
