@@ -220,9 +220,9 @@ impl ClientBuilder {
             self.capabilities = self.callbacks.capabilities();
         }
         let router = InboundRouter::new(self.limits.clone(), self.observers.clone());
-        ClientInner::connect(self, target, router)
-            .await
-            .map(Client::from)
+        let inner = ClientInner::connect(self, target, router).await?;
+        inner.router.on_connected(&inner.transport);
+        Ok(inner.into())
     }
 
     /// Declares extensions in addition to those of the callbacks. A relay declares exactly what its caller has set.

@@ -43,6 +43,7 @@ use crate::{
     sync::lock,
     target::{Change, ClientLimits},
     tasks,
+    transport::Transport,
 };
 
 pub(crate) type OnLog = Arc<dyn Fn(LoggingMessageParams) + Send + Sync>;
@@ -210,6 +211,18 @@ impl InboundRouter {
     /// Returns the response cache.
     pub(crate) fn cache(&self) -> MutexGuard<'_, ResponseCache> {
         lock(&self.cache)
+    }
+
+    /// Starts to report the end of the connection to a relay.
+    pub(crate) fn on_connected(&self, transport: &Transport) {
+        let Some(relay) = &self.relay else {
+            return;
+        };
+        relay.on_connected();
+        // It may have ended since the handshake.
+        if transport.ended().is_some() {
+            relay.on_end();
+        }
     }
 
     /// Signals to subscribers that the connection has ended.

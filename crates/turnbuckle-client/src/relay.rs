@@ -91,7 +91,8 @@ pub struct ServerRequest {
     pub method: String,
     /// The parameters, a JSON object; `{}` if there are none.
     pub params: String,
-    /// The call on whose HTTP response stream the request arrived. `None` on other transports and on the GET stream.
+    /// The call with the HTTP response stream that the request arrived on. `None` on other transports and on the GET
+    /// stream.
     pub call: Option<RelayCallId>,
 }
 
@@ -103,8 +104,8 @@ pub struct ServerNotification<'a> {
     /// The parameters, a JSON object; `{}` if there are none.
     pub params: &'a str,
     /// For `notifications/progress`, the call with the progress token, which may have ended. For other notifications,
-    /// the call on whose HTTP response stream the notification arrived; `None` on other transports and on the GET
-    /// stream.
+    /// the call with the HTTP response stream that the notification arrived on; `None` on other transports and on the
+    /// GET stream.
     pub call: Option<RelayCallId>,
 }
 
@@ -289,7 +290,7 @@ impl Client {
 
     /// Returns an error if the connection has ended, so that a caller knows that nothing was sent.
     fn check_connected(&self, outgoing: &OutgoingRequest<'_>) -> Result<(), CallError> {
-        match self.inner.transport.ended(&outgoing.rules) {
+        match self.inner.transport.ended_for(&outgoing.rules) {
             None => Ok(()),
             Some(source) => Err(CallError::NotConnected {
                 method: outgoing.method.name,
@@ -341,7 +342,7 @@ impl RelayResult {
     }
 }
 
-/// Stands for the methods that the table does not have, whose names are not static.
+/// Stands for all methods that the table does not have: errors need a static name.
 static EXTENSION_METHOD: Method = Method::for_extension("extension method");
 
 /// Returns the table entry of a method.
@@ -352,15 +353,15 @@ fn table_entry(name: &str) -> &'static Method {
 /// The handler of a connection, and its state.
 pub(crate) struct Relay {
     handler: Arc<dyn RelayHandler>,
-    /// Whether the handler knows that the connection has ended.
-    ended: AtomicBool,
+    /// Whether the end of the connection is to be reported: not before the client is connected, and not twice.
+    open: AtomicBool,
 }
 
 impl Relay {
     pub(crate) fn new(handler: Arc<dyn RelayHandler>) -> Self {
         Self {
             handler,
-            ended: AtomicBool::new(false),
+            open: AtomicBool::new(false),
         }
     }
 
@@ -385,7 +386,7 @@ impl Relay {
         }
     }
 
-    /// Passes a notification to the handler. `stream` is the call on whose stream it arrived.
+    /// Passes a notification to the handler. `stream` is the call with the stream that it arrived on.
     pub(crate) fn on_notification(&self, method: &str, params: &str, stream: Option<RelayCallId>) {
         let call = if method == method::PROGRESS.name {
             call_of_token(params)
@@ -401,14 +402,19 @@ impl Relay {
         });
     }
 
+    /// The client is connected. Attempts that failed before, with another transport or lifecycle, are not reported.
+    pub(crate) fn on_connected(&self) {
+        self.open.store(true, Ordering::Release);
+    }
+
     pub(crate) fn on_gap(&self) {
-        self.ended.store(false, Ordering::Relaxed);
+        self.open.store(true, Ordering::Release);
         notify_observer(|| self.handler.on_gap());
     }
 
     /// Reports the end of the connection, once.
     pub(crate) fn on_end(&self) {
-        if !self.ended.swap(true, Ordering::Relaxed) {
+        if self.open.swap(false, Ordering::AcqRel) {
             notify_observer(|| self.handler.on_end());
         }
     }

@@ -175,10 +175,17 @@ impl Transport {
     }
 
     /// Returns the reason why the connection has ended, unless a request with these rules would open another one.
-    pub(crate) fn ended(&self, rules: &RevisionRules) -> Option<TransportError> {
+    pub(crate) fn ended_for(&self, rules: &RevisionRules) -> Option<TransportError> {
+        match self {
+            Self::Child(child) if !rules.session && child.can_reconnect() => None,
+            _ => self.ended(),
+        }
+    }
+
+    /// Returns the reason why the connection has ended, if it has.
+    pub(crate) fn ended(&self) -> Option<TransportError> {
         match self {
             Self::Ndjson(connection) => connection.ended(),
-            Self::Child(child) if !rules.session && child.can_reconnect() => None,
             Self::Child(child) => child.ended(),
             Self::Http(endpoint) => endpoint.ended(),
             Self::HttpSse(server) => server.ended(),
