@@ -6,6 +6,7 @@ mod authorization;
 mod callbacks;
 mod calls;
 mod http;
+mod relay;
 mod servers;
 mod spec;
 mod stdio;
