@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Checks servers with `turnbuckle check` on an idle and on a busy machine; the verdicts must be the same.
 
-check_under_load.py [--built] [--all-revisions] [WORD…]     all servers, or those with one of the words in their name
+check_under_load.py [--built] [--all-revisions] [--runs N] [WORD…]     all servers, or those with one of the words in their name
 
-The servers are ours and those of two other projects. Each is checked once as the machine is, and then RUNS times
+The servers are ours and those of two other projects. Each is checked once as the machine is, and then N times (3)
 while BUSY processes compute, all servers at once. A verdict is the result of one rule in one revision; of a server of
 another project it is one revision, unless all are asked for. The last line is the summary. --built: our programs are already built.
 """
+import argparse
 import concurrent.futures
 import json
 import os
@@ -21,7 +22,6 @@ from rows import LOGS
 from servers import COMMAND_LINE, PYTHON, typescript
 
 BUSY = 16
-RUNS = 3
 # Of a server of another project: one that both have.
 FOREIGN_REVISION = "2025-11-25"
 # A check of a server that starts slowly takes a few minutes while the machine is busy.
@@ -59,21 +59,21 @@ class Load:
 
 
 def main(options):
-    words = [option for option in options if not option.startswith("--")]
+    words = options.words
     chosen = {name: server for name, server in SERVERS.items() if not words or any(word in name for word in words)}
     if not chosen:
         sys.exit(f"error: no server is named like {' or '.join(words)}")
     LOGS.mkdir(parents=True, exist_ok=True)
-    if "--built" not in options:
+    if not options.built:
         run("cargo", "build", "--quiet", "--workspace", "--all-features", "--bins", "--examples")
     missing = install(server.package for server in chosen.values() if server.package)
     failures = [f"{name}: cannot be installed: {missing[server.package]}"
                 for name, server in chosen.items() if server.package in missing]
     had = {name: server for name, server in chosen.items() if server.package not in missing}
-    revisions = [] if "--all-revisions" in options else ["--revision", FOREIGN_REVISION]
+    revisions = [] if options.all_revisions else ["--revision", FOREIGN_REVISION]
     idle = {name: verdicts(name, server, "idle", revisions) for name, server in had.items()}
     same = total = 0
-    for number in range(1, RUNS + 1):
+    for number in range(1, options.runs + 1):
         for name, busy in check_busy(had, f"busy {number}", revisions).items():
             differences = compare(idle[name], busy)
             for difference in differences:
@@ -84,6 +84,16 @@ def main(options):
         print(f"FAILED {failure}")
     print(f"check under load: {same} of {total} runs with {BUSY} busy processes have the verdicts of the idle machine")
     return 1 if failures or same < total or not total else 0
+
+
+def parse(arguments):
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--built", action="store_true")
+    parser.add_argument("--all-revisions", action="store_true")
+    parser.add_argument("--runs", type=int, default=3, metavar="N")
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    return parser.parse_args(arguments)
 
 
 def check_busy(servers, title, revisions):
@@ -131,4 +141,4 @@ def compare(idle, busy):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(parse(sys.argv[1:])))
