@@ -44,11 +44,20 @@ SERVERS = {
 }
 
 
+# Computes until the script ends, also if the script is killed.
+COMPUTE = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): sum(range(100_000))"
+
+
 class Load:
-    """Processes that compute until the block ends; only these are ended."""
+    """Processes that compute until the block ends; only these are ended.
+
+    Each has a session of its own: Linux divides the time between sessions (sched_autogroup), so 16 processes in one
+    session would share the time of one.
+    """
 
     def __enter__(self):
-        self.busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
+        command = [sys.executable, "-c", COMPUTE, str(os.getpid())]
+        self.busy = [subprocess.Popen(command, start_new_session=True) for _ in range(BUSY)]
         return self
 
     def __exit__(self, *_):
