@@ -353,7 +353,8 @@ struct Review {
 }
 
 async fn review(notes: Notes, args: Review) -> Result<Messages, RequestError> {
-    let contents = types::ResourceContents::text("notes://all", notes.all().join("\n"));
+    let contents = types::TextResourceContents::new("notes://all", notes.all().join("\n"))
+        .mime_type("text/plain");
     Ok(Messages::new([
         types::PromptMessage::user(types::ContentBlock::resource(contents)),
         types::PromptMessage::user(format!("Go through these notes in a {} tone.", args.tone)),

@@ -5,7 +5,7 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -23,6 +23,7 @@ use turnbuckle_protocol::{
 use crate::{
     input::ClientRequestError,
     request::{Outbox, RequestContext},
+    sync::lock,
 };
 
 /// Running calls and pending client requests of one peer.
@@ -319,11 +320,6 @@ fn in_use(id: &RequestId) -> RpcError {
     ))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic cannot leave a table in an invalid state.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Maximum number of elicitations kept; older ones are not announced.
 const MAX_PENDING: usize = 64;
 
@@ -336,7 +332,7 @@ pub(crate) struct PendingUrlElicitations {
 impl PendingUrlElicitations {
     /// Adds an elicitation.
     pub(crate) fn begin(&self, id: &str) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         if open.len() == MAX_PENDING {
             open.pop_front();
         }
@@ -345,7 +341,7 @@ impl PendingUrlElicitations {
 
     /// Removes an elicitation. Returns whether it was pending.
     pub(crate) fn end(&self, id: &str) -> bool {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         let at = open.iter().position(|pending_id| pending_id == id);
         at.and_then(|at| open.remove(at)).is_some()
     }

@@ -6,7 +6,7 @@
 //! requests.
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError, Weak,
+    Arc, Mutex, Weak,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -37,6 +37,7 @@ use crate::{
     },
     middleware::{SessionEndGuard, SessionKey},
     request::{FinalResponse, RunningRequest},
+    sync::lock,
 };
 
 /// Maximum number of open batches.
@@ -384,11 +385,6 @@ impl NdjsonConnection {
 /// The error for a peer with too many concurrent requests.
 pub(super) fn busy(what: &str) -> RpcError {
     RpcError::internal(format!("busy: too many concurrent {what}; try again later"))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic cannot leave the value in an invalid state.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl NdjsonConnection {

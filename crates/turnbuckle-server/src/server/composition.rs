@@ -5,14 +5,17 @@
 use std::{
     collections::HashSet,
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use arc_swap::{ArcSwap, Guard};
 use turnbuckle_store::{ChangeBus, ServerChange};
 
 use super::mount::Mount;
-use crate::catalog::{Catalog, CatalogEntry, EntryTable};
+use crate::{
+    catalog::{Catalog, CatalogEntry, EntryTable},
+    sync::lock,
+};
 
 /// The catalog of a server, its parts, and the servers that it is mounted in.
 pub(super) struct CatalogComposition {
@@ -304,11 +307,6 @@ fn merge<T: CatalogEntry>(
 
 fn is_same(one: &Weak<CatalogComposition>, other: &Arc<CatalogComposition>) -> bool {
     std::ptr::eq(one.as_ptr(), Arc::as_ptr(other))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Code under the lock cannot leave a partial value.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

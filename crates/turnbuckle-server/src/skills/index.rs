@@ -2,7 +2,7 @@
 
 use std::{
     string::FromUtf8Error,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     CacheHint, Contents, Context, RequestError, Resource, Server, request::BoxFuture,
-    resources::ResourceProvider,
+    resources::ResourceProvider, sync::lock,
 };
 
 /// Maximum age of a scan that is served without another one.
@@ -314,8 +314,4 @@ fn contents(file: &SkillFile, bytes: Bytes) -> Contents {
         }
     };
     contents.into()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

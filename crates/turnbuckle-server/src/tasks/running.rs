@@ -3,7 +3,7 @@
 use std::{
     panic::AssertUnwindSafe,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     task::Poll,
     time::Duration,
 };
@@ -30,6 +30,7 @@ use crate::{
         error::{report_incident, report_panic},
         response,
     },
+    sync::lock,
 };
 
 /// A task that runs in this process.
@@ -245,9 +246,4 @@ fn failure(error: &RpcError) -> TaskUpdate {
         message: Some(error.message.clone()),
         outcome: TaskOutcome::Error(wire_format::error(error)),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic cannot leave a table in an invalid state.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
