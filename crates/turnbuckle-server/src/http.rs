@@ -164,6 +164,7 @@ struct HttpOptions {
     /// True for a service that another router mounts: the paths are that router's.
     is_mounted: bool,
     health_path: String,
+    readiness: Option<ReadinessCheck>,
     hosts: Vec<HostPort>,
     origins: Vec<WebOrigin>,
     /// The name of the program's setting that allows a host.
@@ -189,12 +190,27 @@ struct HttpOptions {
     sse_upgrade_after: Duration,
 }
 
+/// A path that tells whether the server is ready.
+#[derive(Clone)]
+struct ReadinessCheck {
+    path: String,
+    is_ready: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl std::fmt::Debug for ReadinessCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut text = f.debug_struct("ReadinessCheck");
+        text.field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             path: "/mcp".to_owned(),
             is_mounted: false,
             health_path: "/health".to_owned(),
+            readiness: None,
             hosts: Vec::new(),
             origins: Vec::new(),
             host_setting: None,
@@ -254,6 +270,22 @@ impl Http {
     #[must_use]
     pub fn health_path(mut self, path: impl Into<String>) -> Self {
         self.options.health_path = path.into();
+        self
+    }
+
+    /// Adds a readiness check for [`serve`](Self::serve): status 200 while `is_ready` returns true, else 503.
+    ///
+    /// As on the [health path](Self::health_path), `Host` is not checked and no token is needed.
+    #[must_use]
+    pub fn readiness_path(
+        mut self,
+        path: impl Into<String>,
+        is_ready: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.options.readiness = Some(ReadinessCheck {
+            path: path.into(),
+            is_ready: Arc::new(is_ready),
+        });
         self
     }
 

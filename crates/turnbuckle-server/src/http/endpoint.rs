@@ -254,7 +254,14 @@ impl Endpoint {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return responses::method_not_allowed("GET, HEAD");
         }
-        let mut response = Response::new(ResponseBody::full(Bytes::from_static(b"ok")));
+        let (status, text) = match &self.options.readiness {
+            Some(check) if check.path == parts.uri.path() && !(check.is_ready)() => {
+                (StatusCode::SERVICE_UNAVAILABLE, "not ready")
+            }
+            _ => (StatusCode::OK, "ok"),
+        };
+        let mut response = Response::new(ResponseBody::full(Bytes::from_static(text.as_bytes())));
+        *response.status_mut() = status;
         let text = HeaderValue::from_static("text/plain; charset=utf-8");
         response.headers_mut().insert(CONTENT_TYPE, text);
         response
@@ -276,9 +283,13 @@ impl Endpoint {
         path == expected || self.options.trailing_slash && path.strip_suffix('/') == Some(expected)
     }
 
+    /// Returns whether the path of a request is that of the health check or the readiness check.
     pub(super) fn is_health_path(&self, parts: &Parts) -> bool {
         let path = parts.uri.path();
-        !self.options.is_mounted && path == self.options.health_path && path != self.options.path
+        let readiness = self.options.readiness.as_ref();
+        let is_check =
+            path == self.options.health_path || readiness.is_some_and(|check| path == check.path);
+        !self.options.is_mounted && is_check && path != self.options.path
     }
 
     fn allowed_methods(&self) -> &'static str {

@@ -1,5 +1,10 @@
 //! The Host and Origin check, paths and HTTP methods.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use http::{Method, request::Builder};
 use serde_json::json;
 use turnbuckle_server::http::{Http, SessionMode};
@@ -449,4 +454,21 @@ async fn the_health_path_accepts_any_host() {
     let on_the_endpoint = HttpTestClient::with_options(Http::new(server()).health_path("/mcp"));
     let http_response = on_the_endpoint.send(health("/mcp"), "").await;
     assert_eq!(http_response.status(), 403);
+}
+
+#[tokio::test]
+async fn the_readiness_path_responds_503_until_the_server_is_ready() {
+    let is_ready = Arc::new(AtomicBool::new(false));
+    let state = Arc::clone(&is_ready);
+    let http = Http::new(server()).readiness_path("/readyz", move || state.load(Ordering::Relaxed));
+    let client = HttpTestClient::with_options(http);
+    let probe = || {
+        Builder::new()
+            .uri("/readyz")
+            .header("host", "10.0.0.7:8080")
+    };
+
+    assert_eq!(client.send(probe(), "").await.status(), 503);
+    is_ready.store(true, Ordering::Relaxed);
+    assert_eq!(client.send(probe(), "").await.status(), 200);
 }
