@@ -4,7 +4,7 @@
 //! meant and asks before a project's configuration is used. [`connection`] connects to it with the user's [`logins`].
 //! [`tool_args`] builds the arguments of calls, [`tool_pins`] notices tools that have changed, [`elicitation`] shows
 //! the requests of a server to the user, and [`output`] formats results. [`supervisor`] ends child programs if this
-//! process is killed.
+//! process is killed. `listener` serves clients, for `serve` and `bridge`.
 
 mod cli;
 mod commands;
@@ -14,6 +14,8 @@ mod credentials;
 mod elicitation;
 mod environment;
 mod error;
+#[cfg(feature = "listener")]
+mod listener;
 mod logins;
 mod output;
 mod signals;

@@ -61,25 +61,38 @@ pub(crate) async fn interrupt_signal() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-/// Receives Ctrl-C, and SIGTERM on Unix. Signals are recorded from its creation on.
+/// Receives Ctrl-C, and on Unix SIGTERM and SIGHUP. Signals are recorded from its creation on.
 #[derive(Debug)]
-#[allow(dead_code, reason = "used by the optional command `serve`")]
+#[allow(
+    dead_code,
+    reason = "used by the optional commands `bridge` and `serve`"
+)]
 pub(crate) struct ShutdownSignals {
     #[cfg(unix)]
     interrupt: Signal,
     #[cfg(unix)]
     terminate: Signal,
+    /// `None` if the signal is ignored, as with `nohup`.
+    #[cfg(unix)]
+    hangup: Option<Signal>,
     #[cfg(windows)]
     interrupt: CtrlC,
 }
 
 #[cfg(unix)]
-#[allow(dead_code, reason = "used by the optional command `serve`")]
+#[allow(
+    dead_code,
+    reason = "used by the optional commands `bridge` and `serve`"
+)]
 impl ShutdownSignals {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hangup: match is_ignored(SignalKind::hangup()) {
+                true => None,
+                false => Some(signal(SignalKind::hangup())?),
+            },
         })
     }
 
@@ -88,12 +101,19 @@ impl ShutdownSignals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            () = async { match &mut self.hangup {
+                Some(hangup) => { hangup.recv().await; }
+                None => std::future::pending().await,
+            } } => {}
         }
     }
 }
 
 #[cfg(windows)]
-#[allow(dead_code, reason = "used by the optional command `serve`")]
+#[allow(
+    dead_code,
+    reason = "used by the optional commands `bridge` and `serve`"
+)]
 impl ShutdownSignals {
     pub(crate) fn new() -> io::Result<Self> {
         let interrupt = ctrl_c()?;

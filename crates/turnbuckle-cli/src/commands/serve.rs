@@ -1,24 +1,31 @@
 //! `turnbuckle serve`.
 
-mod auth;
 mod build_server;
 mod config;
-mod http;
-mod log;
-mod machine;
 mod service;
 mod startup_message;
-#[cfg(unix)]
-mod unix_socket;
 
 use std::{path::PathBuf, time::Duration};
 
-use config::{ListenAddress, QuotaOption, ServeConfig, ServeSettings, ToolSetOption};
+use config::{DEFAULT_PORT, QuotaOption, ServeConfig, ServeSettings, ToolSetOption};
 use service::{ServiceAction, ServiceFlags};
 use turnbuckle_server::stdio::Stdio;
 
 use super::context;
-use crate::{context::CommandContext, error::Result, signals::ShutdownSignals};
+use crate::{
+    context::CommandContext,
+    error::Result,
+    listener::{
+        ListenAddress, auth,
+        http::{self, HttpListener, HttpSettings},
+        log,
+        unix_socket::UnixSocket,
+    },
+    signals::ShutdownSignals,
+};
+
+/// The time that running calls have at shutdown. A second signal aborts them.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Run the context server: agent memory and code search
 ///
@@ -115,13 +122,24 @@ impl ServeCommand {
         }
         http::raise_open_file_limit();
         // Before the address is printed, so that a signal right after it is handled.
-        let signals = ShutdownSignals::new()?;
+        let mut signals = ShutdownSignals::new()?;
         match &settings.address {
             ListenAddress::Tcp(address) => {
-                http::serve(server, *address, signals, &settings, context).await
+                let listener = HttpListener::bind(*address, DEFAULT_PORT).await?;
+                let http = HttpSettings {
+                    access: &settings.access,
+                    http_sse: settings.http_sse,
+                    max_connections: settings.limits.max_connections,
+                    shutdown_timeout: SHUTDOWN_TIMEOUT,
+                };
+                let http = listener.into_server(server, &http, context)?;
+                startup_message::http(http.authorities(), &settings).print(context);
+                http.serve(&mut signals, context).await
             }
             ListenAddress::Unix(path) => {
-                unix_socket::serve(server, path, signals, &settings, context).await
+                let socket = UnixSocket::bind(path).await?;
+                startup_message::socket(path, &settings).print(context);
+                socket.serve(server, &mut signals, SHUTDOWN_TIMEOUT).await
             }
         }
     }
@@ -135,32 +153,4 @@ pub(super) fn data_folder(named: Option<PathBuf>, context: &CommandContext) -> R
         None => ServeConfig::find(context.options.config.as_deref(), environment)?.data,
     };
     context::data_dir(named, environment)
-}
-
-/// Stub for systems without Unix sockets.
-#[cfg(not(unix))]
-mod unix_socket {
-    use std::path::Path;
-
-    use turnbuckle_server::Server;
-
-    use super::config::ServeSettings;
-    use crate::{
-        context::CommandContext,
-        error::{CliError, Result},
-        signals::ShutdownSignals,
-    };
-
-    pub(super) async fn serve(
-        _server: Server,
-        _path: &Path,
-        _signals: ShutdownSignals,
-        _settings: &ServeSettings,
-        _context: &CommandContext,
-    ) -> Result {
-        Err(
-            CliError::could_not_run("this system does not support Unix sockets")
-                .hint("--listen 127.0.0.1:8321"),
-        )
-    }
 }

@@ -8,18 +8,16 @@ use turnbuckle_context::{
 use turnbuckle_server::Server;
 use turnbuckle_store::Store;
 
-use super::{
-    config::{EmbeddingConfig, ServeLimits, ServeSettings, ToolSetOption},
-    log,
-};
+use super::config::{EmbeddingConfig, ServeLimits, ServeSettings, ToolSetOption};
 use crate::{
     context::CommandContext,
     error::{CliError, Result},
+    listener::log,
 };
 
 /// Builds the context server: with the data of the user who runs it, or of each authenticated caller.
 pub(super) fn build(settings: &ServeSettings, context: &CommandContext) -> Result<Server> {
-    let owners = match settings.authorization {
+    let owners = match settings.access.authorization {
         Some(_) => OwnershipPolicy::PerPrincipal,
         None => OwnershipPolicy::Single(super::super::context::owner(&context.environment)),
     };

@@ -1,8 +1,7 @@
 //! The settings of `turnbuckle serve`: command line and configuration file.
 
 use std::{
-    fmt, io,
-    net::{Ipv4Addr, SocketAddr},
+    io,
     num::NonZeroUsize,
     path::{Path, PathBuf},
     time::Duration,
@@ -10,21 +9,15 @@ use std::{
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 use turnbuckle_protocol::json::JsonError;
-use turnbuckle_server::{
-    Server,
-    http::{Http, InvalidHost},
-};
 
-use super::{
-    ServeCommand,
-    auth::{AuthSection, ServeAuth},
-};
+use super::ServeCommand;
 use crate::{
     cli,
     commands::context,
     context::CommandContext,
     environment::Environment,
     error::{CliError, Result},
+    listener::{AccessOptions, ClientAccess, ListenAddress, auth::AuthSection},
 };
 
 /// The configuration file. An unknown key is an error with its line.
@@ -186,13 +179,12 @@ pub(super) struct ServeSettings {
     /// The time limits of a search and of indexing, if set.
     pub(super) deadline: Option<Duration>,
     pub(super) index_deadline: Option<Duration>,
-    pub(super) hosts: Vec<String>,
     /// True if HTTP+SSE of 2024-11-05 is served.
     pub(super) http_sse: bool,
     /// The log file; `None` is stderr.
     pub(super) log_file: Option<PathBuf>,
-    /// The authentication of callers; `None` allows every caller.
-    pub(super) authorization: Option<ServeAuth>,
+    /// Who may connect.
+    pub(super) access: ClientAccess,
     pub(super) embeddings: Option<EmbeddingConfig>,
     pub(super) limits: ServeLimits,
 }
@@ -203,37 +195,24 @@ impl ServeSettings {
         let environment = &context.environment;
         let config = ServeConfig::find(context.options.config.as_deref(), environment)?;
         let here = |path: PathBuf| environment.cwd.join(path);
-        let address = match serve.listen {
-            Some(ListenAddress::Unix(path)) => ListenAddress::Unix(here(path)),
-            Some(address) => address,
-            None => config.listen.unwrap_or(ListenAddress::DEFAULT),
-        };
-        if matches!(address, ListenAddress::Unix(_)) && serve.authorization.any_given() {
-            return Err(tokens_on_unix_socket());
-        }
+        let address = serve
+            .listen
+            .map(|address| address.relative_to(&environment.cwd))
+            .or(config.listen)
+            .unwrap_or_else(|| ListenAddress::loopback(DEFAULT_PORT));
         if matches!(address, ListenAddress::Unix(_)) && serve.http_sse {
             return Err(http_sse_on_unix_socket());
         }
-        // Only the user can connect to stdin or a socket, so they need no authentication.
-        let authorization = match address {
-            ListenAddress::Tcp(_) if !serve.stdio => {
-                ServeAuth::resolve(serve.authorization, config.authorization, environment)?
-            }
-            _ => None,
+        let access = AccessOptions {
+            flags: serve.authorization,
+            section: config.authorization,
+            hosts: serve.hosts.into_iter().chain(config.allow_hosts).collect(),
+            is_stdio: serve.stdio,
+            allows_unauthenticated: serve.dangerously_allow_unauthenticated,
         };
-        let is_open = authorization.is_none() && !serve.dangerously_allow_unauthenticated;
-        if !serve.stdio && !address.is_local() && is_open {
-            return Err(unauthenticated_address(&address));
-        }
+        let access = access.resolve(&address, DEFAULT_PORT, environment)?;
         let roots: Vec<_> = serve.roots.into_iter().map(here).collect();
         let data = serve.data.map(here).or(config.data);
-        let mut hosts: Vec<_> = serve.hosts.into_iter().chain(config.allow_hosts).collect();
-        for host in &hosts {
-            check_host(host).map_err(|error| CliError::could_not_run(error.to_string()))?;
-        }
-        // The host in the audience is allowed, too.
-        let named = authorization.as_ref().and_then(ServeAuth::host);
-        hosts.extend(named);
         Ok(Self {
             address,
             data: context::data_dir(data, environment)?,
@@ -247,102 +226,26 @@ impl ServeSettings {
             quota: serve.quota.or(config.quota),
             deadline: serve.deadline.or(config.deadline),
             index_deadline: serve.index_deadline.or(config.index_deadline),
-            hosts,
             http_sse: serve.http_sse || config.http_sse,
             log_file: serve.log_file.map(here).or(config.log_file),
-            authorization,
+            access,
             embeddings: config.embeddings,
             limits: config.limits,
         })
     }
 }
 
-fn unauthenticated_address(address: &ListenAddress) -> CliError {
-    CliError::could_not_run(format!(
-        "{address} can be reached from other machines, and callers are not authenticated"
-    ))
-    .hint(
-        "use --auth-issuer or --token-file; or listen on 127.0.0.1 and forward the port with ssh; \
-         --dangerously-allow-unauthenticated listens anyway",
-    )
-}
-
-fn tokens_on_unix_socket() -> CliError {
-    CliError::could_not_run("a Unix socket does not use tokens: only you can connect to it")
-        .hint("use --listen 127.0.0.1:8321 for HTTP")
-}
-
 fn http_sse_on_unix_socket() -> CliError {
     CliError::could_not_run("--http-sse needs HTTP, not a Unix socket")
-        .hint("use --listen 127.0.0.1:8321 for HTTP")
+        .hint(format!("use --listen 127.0.0.1:{DEFAULT_PORT} for HTTP"))
 }
 
-/// Checks that the server accepts a host, before anything is opened.
-fn check_host(host: &str) -> std::result::Result<(), InvalidHost> {
-    Http::new(Server::new("turnbuckle", "0"))
-        .try_allow_host(host)
-        .map(drop)
-}
-
-/// The port of an address without one.
-const DEFAULT_PORT: u16 = 8321;
-
-/// The address that the server listens on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ListenAddress {
-    /// HTTP on a port.
-    Tcp(SocketAddr),
-    /// Newline-delimited JSON on a Unix socket.
-    Unix(PathBuf),
-}
-
-impl ListenAddress {
-    /// The default address.
-    pub(super) const DEFAULT: Self = Self::Tcp(SocketAddr::new(
-        std::net::IpAddr::V4(Ipv4Addr::LOCALHOST),
-        DEFAULT_PORT,
-    ));
-
-    /// Returns whether only programs on this machine can connect.
-    pub(super) fn is_local(&self) -> bool {
-        match self {
-            Self::Tcp(address) => address.ip().is_loopback(),
-            Self::Unix(_) => true,
-        }
-    }
-}
+/// The default port.
+pub(super) const DEFAULT_PORT: u16 = 8321;
 
 /// Parses the value of `--listen`.
 pub(super) fn parse_listen_address(text: &str) -> std::result::Result<ListenAddress, String> {
-    if let Some(path) = text.strip_prefix("unix:") {
-        return match path {
-            "" => Err("expected a path after `unix:`".to_owned()),
-            path => Ok(ListenAddress::Unix(path.into())),
-        };
-    }
-    let loopback = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    if let Ok(ip) = text.parse() {
-        return Ok(ListenAddress::Tcp(SocketAddr::new(ip, DEFAULT_PORT)));
-    }
-    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
-    let port = port.parse().ok();
-    let address = match host {
-        "" | "localhost" => port.map(loopback),
-        _ => text.parse().ok(),
-    };
-    let expected = "expected 127.0.0.1:8321, [::1]:8321, localhost:8321 or unix:PATH";
-    address
-        .map(ListenAddress::Tcp)
-        .ok_or_else(|| expected.to_owned())
-}
-
-impl fmt::Display for ListenAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => address.fmt(f),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
+    ListenAddress::parse(text, DEFAULT_PORT)
 }
 
 /// A number of bytes, or no limit.

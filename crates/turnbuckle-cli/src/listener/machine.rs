@@ -6,7 +6,7 @@ use crate::environment::Environment;
 
 /// The addresses and host names of this machine.
 #[derive(Debug, Default)]
-pub(super) struct MachineNames {
+pub(crate) struct MachineNames {
     /// The addresses, the most useful one first; without loopback and link-local addresses.
     addresses: Vec<IpAddr>,
     names: Vec<String>,
@@ -14,7 +14,7 @@ pub(super) struct MachineNames {
 
 impl MachineNames {
     /// Asks the system. What it does not tell is left out.
-    pub(super) fn detect(environment: &Environment) -> Self {
+    pub(crate) fn detect(environment: &Environment) -> Self {
         let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
         let addresses = interfaces.iter().map(if_addrs::Interface::ip);
         Self::new(
@@ -39,13 +39,13 @@ impl MachineNames {
     }
 
     /// Returns the values of `Host` that name this machine.
-    pub(super) fn hosts(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = String> {
         let addresses = self.addresses.iter().map(|address| bracketed(*address));
         addresses.chain(self.names.iter().cloned())
     }
 
     /// Returns the hosts with ports at which other machines reach a listener, the most useful one first; at least one.
-    pub(super) fn authorities(&self, bound: SocketAddr) -> Vec<String> {
+    pub(crate) fn authorities(&self, bound: SocketAddr) -> Vec<String> {
         let port = bound.port();
         if !bound.ip().is_unspecified() {
             return vec![bound.to_string()];

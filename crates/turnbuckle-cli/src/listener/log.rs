@@ -33,7 +33,7 @@ const DEFAULT_FILTER: &str = "turnbuckle=warn";
 const VERBOSE_FILTER: &str = "turnbuckle=debug";
 
 /// Installs the subscriber. With a file, the lines go there instead of stderr.
-pub(super) fn init(file: Option<&Path>, context: &CommandContext) -> CliResult {
+pub(crate) fn init(file: Option<&Path>, context: &CommandContext) -> CliResult {
     let rust_log = context.environment.var("RUST_LOG");
     let filter = filter(rust_log, context.options.verbose).unwrap_or_else(|problem| {
         context.ui.print(&problem);
@@ -57,7 +57,7 @@ pub(super) fn init(file: Option<&Path>, context: &CommandContext) -> CliResult {
 }
 
 /// Logs each operation with its caller, outcome and duration.
-pub(super) fn operations() -> Timing {
+pub(crate) fn operations() -> Timing {
     Timing::new(log_operation)
 }
 

@@ -3,7 +3,7 @@
 use std::{
     io::{self, ErrorKind},
     os::unix::fs::{FileTypeExt, MetadataExt},
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -15,9 +15,7 @@ use tokio::{
 };
 use turnbuckle_server::{Server, ndjson::NdjsonServer};
 
-use super::{config::ServeSettings, startup_message::StartupMessage};
 use crate::{
-    context::CommandContext,
     error::{CliError, Result},
     signals::ShutdownSignals,
 };
@@ -25,39 +23,66 @@ use crate::{
 /// The maximum number of connections; others wait to be accepted.
 const MAX_CONNECTIONS: usize = 1024;
 
-/// Serves until a signal arrives; a second signal aborts running calls.
-pub(super) async fn serve(
-    server: Server,
-    path: &Path,
-    mut signals: ShutdownSignals,
-    settings: &ServeSettings,
-    context: &CommandContext,
-) -> Result {
-    let listener = bind(path).await?;
-    let inode = std::fs::symlink_metadata(path)?.ino();
-    StartupMessage::socket(path, settings).print(context);
-    let (end, ending) = watch::channel(false);
-    let mut connections = JoinSet::new();
-    loop {
+/// A bound Unix socket that only the user can connect to. It is removed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct UnixSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    inode: u64,
+}
+
+impl UnixSocket {
+    /// Binds a socket. A stale one is removed.
+    pub(crate) async fn bind(path: &Path) -> Result<Self> {
+        let listener = bind(path).await?;
+        let inode = std::fs::symlink_metadata(path)?.ino();
+        let path = path.to_owned();
+        Ok(Self {
+            listener,
+            path,
+            inode,
+        })
+    }
+
+    /// Serves until a signal arrives, then lets running calls finish; a second signal or the timeout aborts them.
+    pub(crate) async fn serve(
+        self,
+        server: Server,
+        signals: &mut ShutdownSignals,
+        shutdown_timeout: Duration,
+    ) -> Result {
+        let (end, ending) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = signals.recv() => break,
+                accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
+                    Ok((stream, _)) => {
+                        connections.spawn(serve_connection(stream, server.clone(), ending.clone()));
+                    }
+                    // Probably no file descriptor is free: wait until a connection ends.
+                    Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+                },
+                Some(_) = connections.join_next() => {}
+            }
+        }
+        drop(self);
+        let _ = end.send(true);
+        let all_ended = async { while connections.join_next().await.is_some() {} };
         tokio::select! {
-            () = signals.recv() => break,
-            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(serve_connection(stream, server.clone(), ending.clone()));
-                }
-                // Probably no file descriptor is free: wait until a connection ends.
-                Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
-            },
-            Some(_) = connections.join_next() => {}
+            _ = tokio::time::timeout(shutdown_timeout, all_ended) => Ok(()),
+            () = signals.recv() => Err(CliError::interrupted()),
         }
     }
-    drop(listener);
-    remove(path, inode);
-    let _ = end.send(true);
-    let all_ended = async { while connections.join_next().await.is_some() {} };
-    tokio::select! {
-        () = all_ended => Ok(()),
-        () = signals.recv() => Err(CliError::interrupted()),
+}
+
+impl Drop for UnixSocket {
+    /// Removes the socket, unless another process has replaced it.
+    fn drop(&mut self) {
+        let there = std::fs::symlink_metadata(&self.path);
+        if there.is_ok_and(|there| there.ino() == self.inode) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -104,14 +129,6 @@ async fn bind(path: &Path) -> Result<UnixListener> {
     let bound = UnixListener::bind(path);
     rustix::process::umask(previous);
     bound.map_err(|error| listen_error(path, &error))
-}
-
-/// Removes the socket, unless another process has replaced it.
-fn remove(path: &Path, inode: u64) {
-    let is_ours = std::fs::symlink_metadata(path).is_ok_and(|there| there.ino() == inode);
-    if is_ours {
-        let _ = std::fs::remove_file(path);
-    }
 }
 
 fn listen_error(path: &Path, error: &io::Error) -> CliError {

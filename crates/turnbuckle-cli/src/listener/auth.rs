@@ -1,4 +1,4 @@
-//! Authentication of callers of `turnbuckle serve` on HTTP: an issuer of tokens, or a file of static tokens.
+//! Authentication of callers on HTTP: an issuer of tokens, or a file of static tokens.
 
 use std::{
     fs::{self, File},
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use turnbuckle_auth::Secret;
 use turnbuckle_protocol::Principal;
 use turnbuckle_text::url::HttpUrl;
-pub(super) use verification::require_auth;
+pub(crate) use verification::require_auth;
 
 use crate::{
     environment::Environment,
@@ -18,8 +18,8 @@ use crate::{
 };
 
 /// The options for authentication.
-#[derive(Debug, clap::Args)]
-pub(super) struct AuthFlags {
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct AuthFlags {
     /// Accept tokens of this issuer; needs --audience
     #[arg(long = "auth-issuer", value_name = "URL", conflicts_with = "stdio")]
     issuer: Option<String>,
@@ -49,12 +49,12 @@ pub(super) struct AuthFlags {
 /// The table `[authorization]` of the configuration file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct AuthSection {
+pub(crate) struct AuthSection {
     issuer: Option<String>,
     audience: Option<String>,
     #[serde(default)]
     require_scopes: Vec<String>,
-    pub(super) token_file: Option<PathBuf>,
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 /// The authentication of callers.
@@ -63,20 +63,20 @@ pub(super) struct AuthSection {
     reason = "builds without the feature `tls` do not read all fields"
 )]
 #[derive(Debug)]
-pub(super) struct ServeAuth {
+pub(crate) struct CallerAuth {
     /// The issuer of accepted tokens.
-    pub(super) issuer: Option<String>,
+    pub(crate) issuer: Option<String>,
     /// The URL that clients use; by default the listen address.
-    pub(super) audience: Option<String>,
+    pub(crate) audience: Option<String>,
     /// The scopes that every token needs.
-    pub(super) scopes: Vec<String>,
+    pub(crate) scopes: Vec<String>,
     /// The tokens of the token file.
-    pub(super) tokens: Vec<StaticToken>,
+    pub(crate) tokens: Vec<StaticToken>,
 }
 
 impl AuthFlags {
     /// Returns whether any option is given.
-    pub(super) fn any_given(&self) -> bool {
+    pub(crate) fn any_given(&self) -> bool {
         self.issuer.is_some()
             || self.audience.is_some()
             || !self.scopes.is_empty()
@@ -84,9 +84,9 @@ impl AuthFlags {
     }
 }
 
-impl ServeAuth {
+impl CallerAuth {
     /// Combines options and configuration; `None` if callers are not authenticated.
-    pub(super) fn resolve(
+    pub(crate) fn resolve(
         flags: AuthFlags,
         section: Option<AuthSection>,
         environment: &Environment,
@@ -138,7 +138,7 @@ impl ServeAuth {
     }
 
     /// Returns the host of the audience, if it is set.
-    pub(super) fn host(&self) -> Option<String> {
+    pub(crate) fn host(&self) -> Option<String> {
         let audience = HttpUrl::parse(self.audience.as_deref()?).ok()?;
         Some(audience.authority.to_string())
     }
@@ -155,13 +155,13 @@ mod verification {
     use turnbuckle_client::http::HttpFetcher;
     use turnbuckle_server::http::Http;
 
-    use super::ServeAuth;
+    use super::CallerAuth;
     use crate::error::{CliError, Result};
 
     /// Requires authentication for all requests.
     pub(crate) fn require_auth(
         http: Http,
-        authorization: &ServeAuth,
+        authorization: &CallerAuth,
         authority: &str,
     ) -> Result<Http> {
         let local = || format!("http://{authority}/mcp");
@@ -197,11 +197,11 @@ mod verification {
 mod verification {
     use turnbuckle_server::http::Http;
 
-    use super::ServeAuth;
+    use super::CallerAuth;
     use crate::error::{CliError, Result};
 
     /// Returns an error: this build cannot verify tokens.
-    pub(crate) fn require_auth(_: Http, _: &ServeAuth, _: &str) -> Result<Http> {
+    pub(crate) fn require_auth(_: Http, _: &CallerAuth, _: &str) -> Result<Http> {
         Err(CliError::could_not_run(
             "this build cannot verify tokens: it was built without the feature `tls`",
         ))
@@ -223,9 +223,9 @@ const MIN_TOKEN_CHARS: usize = 16;
 /// A token and its principal.
 #[allow(dead_code, reason = "builds without the feature `tls` do not read it")]
 #[derive(Debug)]
-pub(super) struct StaticToken {
-    pub(super) token: Secret,
-    pub(super) principal: Principal,
+pub(crate) struct StaticToken {
+    pub(crate) token: Secret,
+    pub(crate) principal: Principal,
 }
 
 /// Reads the token file, if it is private.
@@ -314,8 +314,8 @@ fn read_error(path: &Path, error: &io::Error) -> CliError {
 mod tests {
     use super::*;
 
-    fn authorization(issuer: Option<&str>, audience: Option<&str>) -> ServeAuth {
-        ServeAuth {
+    fn authorization(issuer: Option<&str>, audience: Option<&str>) -> CallerAuth {
+        CallerAuth {
             issuer: issuer.map(str::to_owned),
             audience: audience.map(str::to_owned),
             scopes: Vec::new(),
