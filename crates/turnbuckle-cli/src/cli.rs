@@ -39,11 +39,21 @@ pub(crate) struct Cli {
 impl Cli {
     /// Parses the command line of this process. Prints help and errors, and exits.
     pub(crate) fn from_process() -> Self {
-        let parsed = Self::from_arg_matches(&Self::definition().get_matches());
+        let parsed = Self::from_matches(&Self::definition().get_matches());
         parsed.unwrap_or_else(|error| error.exit())
     }
 
-    /// Returns the definition of the command line, in which `serve` shows only the global options that it uses.
+    fn from_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        let mut cli = Self::from_arg_matches(matches)?;
+        // There, `--token-file` has the tokens of callers. They must not be sent to a server.
+        if matches!(cli.command, CliCommand::Bridge(_) | CliCommand::Serve(_)) {
+            cli.options.authorization.token_file = None;
+        }
+        Ok(cli)
+    }
+
+    /// Returns the definition of the command line, in which `bridge` and `serve` show only the global options that they
+    /// use.
     pub(crate) fn definition() -> clap::Command {
         let command = Self::command();
         let globals: Vec<_> = command
@@ -51,15 +61,18 @@ impl Cli {
             .filter(|argument| argument.is_global_set())
             .cloned()
             .collect();
-        command.mut_subcommand("serve", |mut serve| {
-            for argument in globals {
+        let adapt = |mut command: clap::Command, describe: fn(clap::Arg) -> clap::Arg| {
+            for argument in globals.iter().cloned() {
                 let id = argument.get_id().clone();
-                if serve.get_arguments().all(|own| *own.get_id() != id) {
-                    serve = serve.arg(serve_option(argument));
+                if command.get_arguments().all(|own| *own.get_id() != id) {
+                    command = command.arg(describe(argument));
                 }
             }
-            serve
-        })
+            command
+        };
+        command
+            .mut_subcommand("serve", |serve| adapt(serve, serve_option))
+            .mut_subcommand("bridge", |bridge| adapt(bridge, bridge_option))
     }
 }
 
@@ -71,6 +84,20 @@ fn serve_option(argument: clap::Arg) -> clap::Arg {
         "config" => argument.help("Read the settings from this file"),
         "color" => argument,
         _ => argument.hide(true),
+    }
+}
+
+/// Describes a global option as `bridge` uses it, or hides it.
+fn bridge_option(argument: clap::Arg) -> clap::Arg {
+    match argument.get_id().as_str() {
+        "json" => argument.help("Print one line of JSON at startup"),
+        "verbose" => argument.help("Log requests, and the stderr of programs"),
+        "timeout" => argument.help("Wait this long for a response of a server"),
+        "header" | "headers" => argument.help("Send this header to the server; repeatable"),
+        "token" => argument.help("Send this token to the server"),
+        "yes" => argument.help("Approve project servers without asking"),
+        "era" => argument.hide(true),
+        _ => argument,
     }
 }
 
@@ -175,6 +202,7 @@ pub(crate) enum CliCommand {
     Whoami(commands::WhoamiCommand),
     Servers(commands::ServersCommand),
     Serve(commands::ServeCommand),
+    Bridge(commands::BridgeCommand),
     Context(commands::ContextCommand),
     Completions(commands::CompletionsCommand),
     Man(commands::ManCommand),

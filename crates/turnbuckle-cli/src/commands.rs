@@ -1,5 +1,7 @@
 //! The commands, one file each. The doc comment of a command is its help text.
 
+#[cfg(feature = "bridge")]
+mod bridge;
 mod call;
 #[cfg(feature = "check")]
 mod check;
@@ -24,6 +26,8 @@ mod skills;
 mod tools;
 mod whoami;
 
+#[cfg(feature = "bridge")]
+pub(crate) use bridge::BridgeCommand;
 pub(crate) use call::CallCommand;
 #[cfg(feature = "check")]
 pub(crate) use check::CheckCommand;
@@ -36,6 +40,8 @@ pub(crate) use listen::ListenCommand;
 pub(crate) use login::{LoginCommand, LoginOptions};
 pub(crate) use logout::LogoutCommand;
 pub(crate) use man::ManCommand;
+#[cfg(not(feature = "bridge"))]
+pub(crate) use missing::MissingCommand as BridgeCommand;
 #[cfg(not(feature = "check"))]
 pub(crate) use missing::MissingCommand as CheckCommand;
 #[cfg(not(feature = "serve"))]
@@ -74,6 +80,7 @@ pub(crate) async fn run(command: CliCommand, context: &CommandContext) -> Result
         CliCommand::Whoami(command) => command.run(context).await,
         CliCommand::Servers(command) => command.run(context),
         CliCommand::Serve(command) => command.run(context).await,
+        CliCommand::Bridge(command) => command.run(context).await,
         CliCommand::Context(command) => command.run(context).await,
         CliCommand::Completions(command) => command.run(context),
         CliCommand::Man(command) => command.run(context),
@@ -81,7 +88,7 @@ pub(crate) async fn run(command: CliCommand, context: &CommandContext) -> Result
 }
 
 /// Stub for commands of a feature that is off.
-#[cfg(not(all(feature = "check", feature = "serve")))]
+#[cfg(not(all(feature = "bridge", feature = "check", feature = "serve")))]
 mod missing {
     use std::ffi::OsString;
 
@@ -102,7 +109,7 @@ mod missing {
         /// Returns an error: this build does not have the command.
         pub(crate) async fn run(self, _context: &CommandContext) -> Result {
             Err(CliError::could_not_run("this build does not have the command")
-                .hint("build turnbuckle-cli with the features `check` and `serve`, which are on by default"))
+                .hint("build turnbuckle-cli with the features `bridge`, `check` and `serve`, which are on by default"))
         }
     }
 }

@@ -101,6 +101,15 @@ impl CliError {
         self
     }
 
+    /// Returns the message and the hint in one line.
+    #[allow(dead_code, reason = "used by the optional command `bridge`")]
+    pub(crate) fn summary(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{} ({hint})", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// Returns the exit code: 0 success, 1 negative result, 2 usage or connection error.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self.kind {

@@ -16,11 +16,15 @@ mod stored_login;
 
 #[cfg(feature = "tls")]
 pub(crate) use log_in::log_in;
+#[cfg(all(feature = "bridge", feature = "tls"))]
+pub(crate) use log_in::log_in_if_required;
 #[cfg(all(feature = "check", feature = "tls"))]
 pub(crate) use stored_login::login_headers;
 #[cfg(feature = "tls")]
 pub(crate) use stored_login::{authorized_http, list, log_out, login_hint};
 pub(crate) use summary::{LoginSummary, table};
+#[cfg(all(feature = "bridge", not(feature = "tls")))]
+pub(crate) use without_tls::log_in_if_required;
 #[cfg(all(feature = "check", not(feature = "tls")))]
 pub(crate) use without_tls::login_headers;
 #[cfg(not(feature = "tls"))]
@@ -75,6 +79,16 @@ mod without_tls {
         _context: &CommandContext,
     ) -> Result<Option<LoginSummary>> {
         Err(unsupported())
+    }
+
+    /// Returns `false`: this build cannot log in.
+    #[allow(dead_code, reason = "used by the optional command `bridge`")]
+    pub(crate) async fn log_in_if_required(
+        _target: &CliTarget,
+        _http_entry: &HttpEntry,
+        _context: &CommandContext,
+    ) -> Result<bool> {
+        Ok(false)
     }
 
     /// Returns an error: this build cannot log in.

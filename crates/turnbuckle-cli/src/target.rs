@@ -58,7 +58,7 @@ impl CliTarget {
     }
 
     /// Parses a target that is one word.
-    fn parse(word: &str) -> Result<Self> {
+    pub(crate) fn parse(word: &str) -> Result<Self> {
         if let Some(path) = word.strip_prefix("unix:") {
             return Ok(Self::Unix(path.into()));
         }

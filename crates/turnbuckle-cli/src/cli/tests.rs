@@ -3,7 +3,7 @@ use super::*;
 fn parse(words: &[&str]) -> Result<Cli, String> {
     let words = std::iter::once("turnbuckle").chain(words.iter().copied());
     let parsed = Cli::definition().try_get_matches_from(words);
-    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed = parsed.and_then(|matches| Cli::from_matches(&matches));
     parsed.map_err(|error| error.to_string())
 }
 
@@ -22,6 +22,18 @@ fn serve_takes_the_global_options_that_it_shows() {
 
         assert!(options.verbose && options.json, "{words:?}");
         assert_eq!(options.config, Some("a".into()), "{words:?}");
+    }
+}
+
+#[test]
+fn tokens_of_callers_are_not_sent_to_servers() {
+    for words in [
+        ["bridge", "https://a.example/mcp", "--token-file", "tokens"],
+        ["--token-file", "tokens", "bridge", "https://a.example/mcp"],
+    ] {
+        let options = parse(&words).unwrap().options;
+
+        assert_eq!(options.authorization.token_file, None, "{words:?}");
     }
 }
 
@@ -104,6 +116,7 @@ fn help_describes_targets() {
       whoami       Show your logins
       servers      List configured servers
       serve        Run the context server: agent memory and code search
+      bridge       Serve any servers to any client: HTTP, stdio, all eras
       context      Export, import, inspect or delete context server data
       completions  Print a shell completion script
       man          Print the manual page

@@ -66,6 +66,23 @@ pub(crate) async fn log_in(
     Ok(Some(summarize(&login, form)))
 }
 
+/// Logs in to a server that rejects requests without credentials. Returns whether it did.
+#[allow(dead_code, reason = "used by the optional command `bridge`")]
+pub(crate) async fn log_in_if_required(
+    target: &CliTarget,
+    http_entry: &HttpEntry,
+    context: &CommandContext,
+) -> Result<bool> {
+    match probe(target, http_entry, context).await? {
+        AuthProbe::Open => Ok(false),
+        AuthProbe::Challenged(_) => {
+            let options = LoginOptions::default();
+            let login = log_in(target, http_entry, &options, context).await?;
+            Ok(login.is_some())
+        }
+    }
+}
+
 /// The response of a server to a request without credentials.
 enum AuthProbe {
     /// The server responds.

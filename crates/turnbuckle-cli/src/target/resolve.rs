@@ -75,8 +75,16 @@ fn resolve_configured(name: &str, context: &CommandContext) -> Result<ResolvedTa
         CliError::could_not_run(format!("no server `{name}` is configured"))
             .hint("list configured servers with `turnbuckle servers`, or start a program with `-- PROGRAM`")
     })?;
-    let entry = server.resolve(environment).map_err(|error| {
-        let file = server.file.display();
+    resolve_server(server, context)
+}
+
+/// Resolves a configured server, after the user's approval if a project defines it.
+pub(crate) fn resolve_server(
+    server: &ConfiguredServer,
+    context: &CommandContext,
+) -> Result<ResolvedTarget> {
+    let entry = server.resolve(&context.environment).map_err(|error| {
+        let (name, file) = (&server.name, server.file.display());
         let message = format!("cannot use `{name}` in {file}: {error}");
         CliError::could_not_run(sanitize::line(&message))
     })?;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod auth_server;
+mod bridge;
 mod calls;
 mod cancellation;
 mod check;

@@ -1,4 +1,4 @@
-//! A `turnbuckle serve` process in a sandbox.
+//! A `turnbuckle serve` or `turnbuckle bridge` process in a sandbox.
 
 use std::{
     io::{BufRead, BufReader, Read as _, Write as _},
@@ -23,6 +23,12 @@ impl ServeProcess {
     /// Starts a server, and waits until it prints its address.
     pub(crate) fn start(sandbox: &Sandbox, words: &[&str]) -> Self {
         let words = [&["serve"], words].concat();
+        Self::spawn(sandbox.command(&words))
+    }
+
+    /// Starts a bridge on a free port, and waits until it prints its address.
+    pub(crate) fn bridge(sandbox: &Sandbox, words: &[&str]) -> Self {
+        let words = [&["bridge", "--listen", "127.0.0.1:0"], words].concat();
         Self::spawn(sandbox.command(&words))
     }
 

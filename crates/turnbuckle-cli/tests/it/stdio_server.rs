@@ -70,6 +70,11 @@ impl StdioServer {
         text.as_str().map(str::to_owned)
     }
 
+    /// Ends the input of the server.
+    pub(crate) fn close_input(&mut self) {
+        self.stdin = None;
+    }
+
     /// Kills the server.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();

@@ -1,0 +1,316 @@
+//! `turnbuckle bridge`.
+
+mod startup_message;
+mod upstreams;
+
+use std::{num::NonZeroUsize, time::Duration};
+
+use clap::ValueEnum;
+use turnbuckle_gateway::{Gateway, PrefixMode, RunningGateway, Sharing, StartError};
+use turnbuckle_server::stdio::Stdio;
+use turnbuckle_text::error_chain;
+use upstreams::BridgedServer;
+
+use crate::{
+    cli::{CommandArg, EraOption, parse_duration},
+    connection::or_interrupted,
+    context::CommandContext,
+    error::{CliError, Result, warning},
+    listener::{
+        AccessOptions, ClientAccess, ListenAddress, auth,
+        http::{self, HttpListener, HttpSettings},
+        log,
+        unix_socket::UnixSocket,
+    },
+    logins,
+    output::sanitize,
+    signals::{ShutdownSignals, interrupt_signal},
+};
+
+/// The default port.
+const DEFAULT_PORT: u16 = 8322;
+
+/// The time that running calls have at shutdown. Programs that do not end then take up to four more seconds.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Serve any servers to any client: HTTP, stdio, all eras
+///
+/// Clients of any protocol revision connect to http://127.0.0.1:8322/mcp by default, and call servers of any revision
+/// and transport. Several servers become one: tools and prompts get the name of their server as a prefix. A server that
+/// cannot be reached is left out, and tried again.
+///
+/// The address is printed to stdout, everything else to stderr. /healthz responds with status 200, /readyz too if a
+/// server can be reached, and with 503 otherwise. Old clients use HTTP+SSE at /sse. Programs that were started end with
+/// this command, however it ends.
+///
+/// GLOB is a pattern for the names of tools and prompts and the URIs of resources, for example `get_*`. With several
+/// servers it starts with the name of one, or `*`: `github/get_*`. A server without --allow shows everything.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "turnbuckle bridge [OPTIONS] <TARGET>...\n       turnbuckle bridge [OPTIONS] --all\n       turnbuckle bridge [OPTIONS] -- <COMMAND>..."
+)]
+pub(crate) struct BridgeCommand {
+    /// The servers: URL, unix:PATH or configured name
+    #[arg(value_name = "TARGET")]
+    targets: Vec<String>,
+
+    #[command(flatten)]
+    program: CommandArg,
+
+    /// Bridge every configured server
+    #[arg(long, conflicts_with_all = ["targets", "command"])]
+    all: bool,
+
+    /// Serve one client on stdin and stdout
+    ///
+    /// If a server requires a login, it starts as with `turnbuckle login`.
+    #[arg(long, conflicts_with = "listen")]
+    stdio: bool,
+
+    /// Listen on ADDRESS:PORT (0: any free port) or unix:PATH
+    #[arg(long, value_name = "ADDR|unix:PATH", value_parser = parse_listen_address)]
+    listen: Option<ListenAddress>,
+
+    /// Select which callers share a connection to a server
+    #[arg(long, value_enum, default_value_t)]
+    share: ShareOption,
+
+    /// End unused connections and programs after this time
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "5m")]
+    idle: Duration,
+
+    /// Open at most this many connections to each server
+    #[arg(long, value_name = "N", default_value = "64")]
+    max_connections: NonZeroUsize,
+
+    /// Show only what matches; repeatable
+    #[arg(long, value_name = "GLOB")]
+    allow: Vec<String>,
+
+    /// Hide what matches, even if it is allowed; repeatable
+    #[arg(long, value_name = "GLOB")]
+    deny: Vec<String>,
+
+    /// Put the name of the server before the names of tools
+    #[arg(long, value_enum, default_value_t)]
+    prefix: PrefixOption,
+
+    /// Use this era of the protocol towards the servers
+    #[arg(long, value_name = "ERA", value_enum, default_value_t)]
+    server_era: EraOption,
+
+    /// Accept requests for this host name or address; repeatable
+    #[arg(long = "allow-host", value_name = "HOST")]
+    hosts: Vec<String>,
+
+    #[command(flatten)]
+    authorization: auth::AuthFlags,
+
+    /// Allow other machines to call the servers
+    #[arg(long)]
+    dangerously_allow_unauthenticated: bool,
+}
+
+/// The value of `--share`.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum ShareOption {
+    /// Modern servers: all callers; legacy servers: by session
+    #[default]
+    Auto,
+    /// One connection for all callers
+    All,
+    /// One per authenticated caller
+    Principal,
+    /// One per session
+    Session,
+    /// One per call
+    Call,
+}
+
+/// The value of `--prefix`.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum PrefixOption {
+    /// With several servers
+    #[default]
+    Auto,
+    /// Also with one server
+    Always,
+    /// Never
+    Never,
+}
+
+fn parse_listen_address(text: &str) -> std::result::Result<ListenAddress, String> {
+    ListenAddress::parse(text, DEFAULT_PORT)
+}
+
+impl BridgeCommand {
+    pub(crate) async fn run(mut self, context: &CommandContext) -> Result {
+        if context.options.era != EraOption::Auto {
+            return Err(CliError::could_not_run("`--era` has two sides here")
+                .hint("use --server-era; clients select their own"));
+        }
+        let address = self.listen.take();
+        let address = address.unwrap_or_else(|| ListenAddress::loopback(DEFAULT_PORT));
+        let address = address.relative_to(&context.environment.cwd);
+        let access = AccessOptions {
+            flags: std::mem::take(&mut self.authorization),
+            section: None,
+            hosts: std::mem::take(&mut self.hosts),
+            is_stdio: self.stdio,
+            allows_unauthenticated: self.dangerously_allow_unauthenticated,
+        };
+        let access = access.resolve(&address, DEFAULT_PORT, &context.environment)?;
+        let servers = upstreams::find(&self, &address, context)?;
+        log::init(None, context)?;
+        http::raise_open_file_limit();
+        if self.stdio {
+            return self.serve_stdio(&servers, context).await;
+        }
+        match &address {
+            ListenAddress::Tcp(bound) => {
+                let listener = HttpListener::bind(*bound, DEFAULT_PORT).await?;
+                self.serve_http(listener, &access, &servers, context).await
+            }
+            ListenAddress::Unix(path) => {
+                let socket = UnixSocket::bind(path).await?;
+                let mut signals = ShutdownSignals::new()?;
+                let gateway = or_interrupted(self.start(&servers, context)).await?;
+                startup_message::socket(path, &gateway.status()).print(context);
+                let serving = socket.serve(gateway.server(), &mut signals, SHUTDOWN_TIMEOUT);
+                let done = serving.await;
+                close(&gateway, signals).await;
+                done
+            }
+        }
+    }
+
+    async fn serve_http(
+        &self,
+        listener: HttpListener,
+        access: &ClientAccess,
+        servers: &[BridgedServer],
+        context: &CommandContext,
+    ) -> Result {
+        let mut signals = ShutdownSignals::new()?;
+        let gateway = or_interrupted(self.start(servers, context)).await?;
+        let settings = HttpSettings {
+            access,
+            http_sse: true,
+            max_connections: None,
+            shutdown_timeout: SHUTDOWN_TIMEOUT,
+        };
+        let readiness = gateway.clone();
+        let done = async {
+            let http = listener
+                .into_server(gateway.server(), &settings, context)?
+                .readiness(move || readiness.is_ready());
+            startup_message::http(http.authorities(), access, &gateway.status()).print(context);
+            http.serve(&mut signals, context).await
+        };
+        let done = done.await;
+        close(&gateway, signals).await;
+        done
+    }
+
+    /// Serves one client. Its end and signals end the bridge.
+    async fn serve_stdio(&self, servers: &[BridgedServer], context: &CommandContext) -> Result {
+        let signals = ShutdownSignals::new()?;
+        let gateway = or_interrupted(self.start_with_logins(servers, context)).await?;
+        for message in startup_message::unreachable(&gateway.status()) {
+            context.ui.print(&warning(&sanitize::line(&message)));
+        }
+        let stdio = Stdio::new(gateway.server()).shutdown(interrupt_signal());
+        let done = stdio.serve().await;
+        close(&gateway, signals).await;
+        Ok(done?)
+    }
+
+    /// Starts the gateway. If a server requires a login, lets the user log in, and starts again.
+    async fn start_with_logins(
+        &self,
+        servers: &[BridgedServer],
+        context: &CommandContext,
+    ) -> Result<RunningGateway> {
+        let started = self.start(servers, context).await;
+        let down: Vec<_> = match &started {
+            Ok(gateway) => startup_message::names_down(&gateway.status()),
+            Err(_) => servers.iter().map(|server| server.name.clone()).collect(),
+        };
+        let mut is_logged_in = false;
+        for server in servers.iter().filter(|server| down.contains(&server.name)) {
+            let Some(http_entry) = server.entry_without_credentials() else {
+                continue;
+            };
+            match logins::log_in_if_required(&server.target, http_entry, context).await {
+                Ok(done) => is_logged_in |= done,
+                Err(failure) if servers.len() > 1 => {
+                    let message = format!("`{}`: {}", server.name, failure.summary());
+                    context.ui.print(&warning(&message));
+                }
+                // The reason why the server cannot be reached is more exact here.
+                Err(failure) => return Err(failure),
+            }
+        }
+        if !is_logged_in {
+            return started;
+        }
+        if let Ok(gateway) = started {
+            gateway.close().await;
+        }
+        self.start(servers, context).await
+    }
+
+    async fn start(
+        &self,
+        servers: &[BridgedServer],
+        context: &CommandContext,
+    ) -> Result<RunningGateway> {
+        let mut gateway = Gateway::new("turnbuckle", env!("CARGO_PKG_VERSION"))
+            .idle_timeout(self.idle)
+            .max_connections(self.max_connections.get())
+            .prefix(match self.prefix {
+                PrefixOption::Auto => PrefixMode::Auto,
+                PrefixOption::Always => PrefixMode::Always,
+                PrefixOption::Never => PrefixMode::Never,
+            });
+        for server in servers {
+            gateway = gateway.upstream(server.upstream(self, context).await?);
+        }
+        let started = gateway.start().await;
+        started.map_err(|error| start_error(&error, servers))
+    }
+
+    fn sharing(&self) -> Sharing {
+        match self.share {
+            ShareOption::Auto => Sharing::Auto,
+            ShareOption::All => Sharing::All,
+            ShareOption::Principal => Sharing::Principal,
+            ShareOption::Session => Sharing::Session,
+            ShareOption::Call => Sharing::Call,
+        }
+    }
+}
+
+fn start_error(error: &StartError, servers: &[BridgedServer]) -> CliError {
+    let failure = CliError::could_not_run(error_chain(error));
+    let StartError::Unreachable { server, reason } = error else {
+        return failure;
+    };
+    let Some(server) = servers.iter().find(|bridged| bridged.name == *server) else {
+        return failure;
+    };
+    let needs_login = ["login required", "HTTP status 401", "HTTP status 403"];
+    if needs_login.contains(&reason.as_str()) {
+        return failure.hint(logins::login_hint(&server.target, server.has_credentials()));
+    }
+    let info = server.target.command_line("info", "");
+    failure.hint(format!("`{info}` shows the reason"))
+}
+
+/// Ends all connections and programs; a signal leaves them to the supervisor.
+async fn close(gateway: &RunningGateway, mut signals: ShutdownSignals) {
+    tokio::select! {
+        () = gateway.close() => {}
+        () = signals.recv() => {}
+    }
+}
