@@ -89,9 +89,10 @@ impl ShutdownSignals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            hangup: match is_ignored(SignalKind::hangup()) {
-                true => None,
-                false => Some(signal(SignalKind::hangup())?),
+            hangup: if is_ignored(SignalKind::hangup()) {
+                None
+            } else {
+                Some(signal(SignalKind::hangup())?)
             },
         })
     }
