@@ -44,7 +44,7 @@ fn assert_no_process_with(text: &str) {
     }
 }
 
-/// A shell that runs the context server on stdio beside another process. The command lines of all contain `data`.
+/// A shell that runs the context server on stdio with another process. The command lines of all contain `data`.
 fn wrapper(data: &str, first: &str) -> String {
     format!("{first} sh -c 'sleep 1000; : {data}' & {BINARY} serve --stdio --data {data}; : {data}")
 }
