@@ -1,5 +1,8 @@
 //! Relays one request to one server.
 
+pub(crate) mod running;
+pub(crate) mod suspended;
+
 use std::{sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
@@ -9,16 +12,20 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_server::relay::RelayedRequest;
 
+use self::{
+    running::{RunningCall, client_request_method, tool_error},
+    suspended::{CallEvent, OpenCall},
+};
 use crate::{
-    connection::Connection,
     convert, errors,
     gateway::GatewayState,
     lifecycle::{ClientRequestPath, RevisionPair, is_stateless},
-    pool::{caller_key, relayed_capabilities},
     raw_json::ObjectWriter,
-    running_call::{RunningCall, client_request_method, tool_error},
-    suspended_calls::{CallEvent, OpenCall},
-    upstream::UpstreamServer,
+    upstream::{
+        UpstreamServer,
+        connection::Connection,
+        pool::{caller_key, relayed_capabilities},
+    },
 };
 
 /// Counts the gateways that a request has passed.

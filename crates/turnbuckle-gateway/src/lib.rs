@@ -6,22 +6,25 @@
 //!
 //! *Downstream* is towards the client, *upstream* towards the server. A *client request* is elicitation, sampling or
 //! `roots/list`: a request in the legacy era, an entry of `inputRequests` in the modern era. The gateway converts between
-//! them: a client request of a legacy server suspends the call of a modern client (`suspended_calls`), and an
-//! `input_required` result of a modern server becomes client requests to a legacy client (`calls`).
+//! them: a client request of a legacy server suspends the call of a modern client (`calls/suspended.rs`), and an
+//! `input_required` result of a modern server becomes client requests to a legacy client (`calls.rs`).
 
 mod calls;
-mod connection;
+mod catalog;
 mod convert;
 mod errors;
 mod gateway;
 mod lifecycle;
-mod lists;
-mod names;
-mod pool;
 mod raw_json;
-mod running_call;
-mod suspended_calls;
+mod routing;
 mod upstream;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use gateway::{Gateway, PrefixMode, RunningGateway, StartError};
 pub use upstream::{Sharing, Upstream, UpstreamState, UpstreamStatus};
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No code under these locks leaves an invalid value.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,5 +1,9 @@
 //! An upstream server: its settings and its state.
 
+pub(crate) mod connection;
+pub(crate) mod list_cache;
+pub(crate) mod pool;
+
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},

@@ -23,11 +23,11 @@ use turnbuckle_protocol::{
 };
 
 use crate::{
+    calls::running::{RunningCall, client_request_method},
     convert::ListKind,
     gateway::GatewayEvents,
-    lists::ListCache,
-    running_call::{RunningCall, client_request_method, lock},
-    upstream::UpstreamServer,
+    lock,
+    upstream::{UpstreamServer, list_cache::ListCache},
 };
 
 /// Maximum time to connect.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use tokio::sync::{Notify, oneshot};
@@ -17,6 +17,7 @@ use turnbuckle_server::relay::RelayedRequest;
 use crate::{
     convert,
     lifecycle::{ClientRequestPath, RevisionPair},
+    lock,
     raw_json::{ObjectWriter, edit, quote},
 };
 
@@ -263,9 +264,4 @@ pub(crate) fn tool_error(text: &str) -> String {
         r#"{{"content":[{{"type":"text","text":{}}}],"isError":true}}"#,
         quote(text)
     )
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code under these locks leaves an invalid value.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use tokio::{sync::Mutex, time::Instant};
 use turnbuckle_protocol::{RpcError, json, jsonrpc::RawObject};
 
-use crate::{connection::Connection, convert::ListKind, errors, raw_json::ObjectWriter};
+use crate::{convert::ListKind, errors, raw_json::ObjectWriter, upstream::connection::Connection};
 
 /// Lifetime of a list of a server that does not announce changes.
 const UNANNOUNCED_LIFETIME: Duration = Duration::from_secs(30);

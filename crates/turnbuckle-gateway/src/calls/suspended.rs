@@ -13,7 +13,10 @@ use tokio::task::AbortHandle;
 use turnbuckle_protocol::RpcError;
 use turnbuckle_server::relay::RelayedRequest;
 
-use crate::running_call::{CallerKey, RunningCall, lock};
+use crate::{
+    calls::running::{CallerKey, RunningCall},
+    lock,
+};
 
 /// Time in which the client has to retry.
 pub(crate) const RETRY_TIMEOUT: Duration = Duration::from_secs(300);

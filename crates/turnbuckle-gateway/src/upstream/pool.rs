@@ -13,11 +13,14 @@ use turnbuckle_protocol::{
 use turnbuckle_server::{middleware::SessionKey, relay::RelayedRequest};
 
 use crate::{
-    connection::{Connection, ConnectionSettings},
+    calls::running::{CallerKey, RunningCall},
     errors,
     gateway::GatewayEvents,
-    running_call::{CallerKey, RunningCall, lock},
-    upstream::{Sharing, UpstreamServer},
+    lock,
+    upstream::{
+        Sharing, UpstreamServer,
+        connection::{Connection, ConnectionSettings},
+    },
 };
 
 /// Identifies a connection: requests with equal keys share it.
