@@ -22,6 +22,7 @@ use turnbuckle_store::TaskRecord;
 
 use crate::{
     Server,
+    catalog::scopes::HttpRejection,
     input::RoundTrips,
     lifecycle::{RequestOrigin, TaskModel, runtime::RequestMetaTags},
     server::SharedState,
@@ -50,6 +51,8 @@ pub(crate) struct RequestContext {
     promotion: TaskPromotion,
     /// The state of the mounted server that the handler belongs to.
     pub(crate) mounted_state: OnceLock<Arc<SharedState>>,
+    /// The HTTP status and headers of the error that a relay returns.
+    rejection: Mutex<Option<Box<HttpRejection>>>,
 }
 
 /// The promotion of a call to a task.
@@ -83,7 +86,24 @@ impl RequestContext {
             task: OnceLock::new(),
             promotion: TaskPromotion::default(),
             mounted_state: OnceLock::new(),
+            rejection: Mutex::default(),
         }
+    }
+
+    /// Sets the HTTP status and headers of an error, for the case that it is the response.
+    pub(crate) fn set_rejection(&self, rejection: Box<HttpRejection>) {
+        *self
+            .rejection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(rejection);
+    }
+
+    /// Takes the HTTP status and headers of the error that a relay returned.
+    pub(crate) fn take_rejection(&self) -> Option<Box<HttpRejection>> {
+        self.rejection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// The task that the call runs as.

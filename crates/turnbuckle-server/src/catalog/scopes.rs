@@ -21,14 +21,24 @@ pub(crate) enum RequestDenied {
     /// A protocol error.
     Error(RpcError),
     /// The caller lacks required scopes.
-    InsufficientScope(Box<InsufficientScope>),
+    InsufficientScope(Box<HttpRejection>),
 }
 
-/// Missing scopes: the JSON-RPC error and the HTTP rejection.
+/// An error that has an HTTP status of its own, or headers.
 #[derive(Debug)]
-pub(crate) struct InsufficientScope {
+pub(crate) struct HttpRejection {
+    /// The JSON-RPC error. The rejection applies only if this is the response.
     pub(crate) error: RpcError,
-    pub(crate) rejection: AuthRejection,
+    pub(crate) kind: HttpRejectionKind,
+}
+
+/// The status and headers of a rejection.
+#[derive(Debug)]
+pub(crate) enum HttpRejectionKind {
+    /// The caller lacks required scopes.
+    InsufficientScope(AuthRejection),
+    /// 503 with `Retry-After`, in seconds.
+    RetryAfter(u64),
 }
 
 impl RequiredScopes {
@@ -79,7 +89,7 @@ impl RequiredScopes {
 }
 
 /// A `scope-token` (RFC 6749, section 3.3).
-fn is_scope(text: &str) -> bool {
+pub(crate) fn is_scope(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     !text.is_empty() && text.bytes().all(is_allowed)
 }
@@ -109,9 +119,9 @@ fn check(required: &BTreeSet<String>, origin: &RequestOrigin) -> Result<(), Requ
     };
     let error = RpcError::invalid_request(&*rejection.message)
         .with_data(json!({ "requiredScopes": required }));
-    Err(RequestDenied::InsufficientScope(Box::new(
-        InsufficientScope { error, rejection },
-    )))
+    let kind = HttpRejectionKind::InsufficientScope(rejection);
+    let rejection = HttpRejection { error, kind };
+    Err(RequestDenied::InsufficientScope(Box::new(rejection)))
 }
 
 fn quoted_list(scopes: &BTreeSet<String>) -> String {

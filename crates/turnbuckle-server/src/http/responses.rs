@@ -7,6 +7,7 @@ use ::http::{
 use turnbuckle_protocol::{RequestId, RpcError, jsonrpc};
 
 use crate::{
+    catalog::scopes::HttpRejectionKind,
     http::{auth::authenticator, body::ResponseBody},
     lifecycle::{RevisionRules, stateless::RequestRejection},
     request::FinalResponse,
@@ -93,9 +94,16 @@ pub(super) fn rpc_response(final_response: FinalResponse) -> Response<ResponseBo
     let status =
         StatusCode::from_u16(final_response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(status, ResponseBody::from_encoded(final_response.body));
-    if let Some(lacking) = final_response.insufficient_scope {
-        *response.status_mut() = authenticator::rejection_status(&lacking.rejection);
-        authenticator::add_challenges(response.headers_mut(), &lacking.rejection);
+    match final_response.rejection.map(|rejection| rejection.kind) {
+        Some(HttpRejectionKind::InsufficientScope(rejection)) => {
+            *response.status_mut() = authenticator::rejection_status(&rejection);
+            authenticator::add_challenges(response.headers_mut(), &rejection);
+        }
+        Some(HttpRejectionKind::RetryAfter(seconds)) => {
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            response.headers_mut().insert(RETRY_AFTER, seconds.into());
+        }
+        None => {}
     }
     response
 }

@@ -114,6 +114,11 @@ impl RevisionRules {
         self.revision.as_str()
     }
 
+    /// Returns whether JSON-RPC errors have HTTP statuses of their own.
+    pub(crate) fn has_error_statuses(&self) -> bool {
+        self.adds_result_metadata
+    }
+
     /// Returns the HTTP status of a JSON-RPC error.
     pub(crate) fn status(&self, error: i64) -> u16 {
         match error {

@@ -155,6 +155,10 @@ impl Operation {
             .into()
     }
 
+    pub(super) fn cx(&self) -> &Context {
+        &self.cx
+    }
+
     pub(super) fn call(&self) -> &Arc<RequestContext> {
         &self.cx.call
     }

@@ -14,7 +14,7 @@ use turnbuckle_protocol::RpcError;
 use turnbuckle_store::BoxFuture;
 
 use super::{Middleware, Next, Operation, OperationResponse};
-use crate::server::MAX_DURATION;
+use crate::{Context, server::MAX_DURATION};
 
 /// Limits the rate of operations per caller, and rejects the excess.
 ///
@@ -59,15 +59,11 @@ impl RateLimit {
     ///
     /// If either is zero.
     pub fn new(operations: u32, time: Duration) -> Self {
-        assert!(
-            operations > 0 && !time.is_zero(),
-            "the rate must not be zero"
-        );
-        let max_tracked_callers = 10_000;
+        let max_tracked_callers = MAX_TRACKED_CALLERS;
         Self {
-            rate: Rate::new((time / operations).min(MAX_DURATION), operations),
+            rate: Rate::per(operations, time),
             max_tracked_callers,
-            caller: Arc::new(|operation, mut hasher| hash_default_caller(operation, &mut hasher)),
+            caller: Arc::new(|operation, mut hasher| hash_caller(operation.cx(), &mut hasher)),
             filter: None,
             buckets: Arc::new(TokenBuckets::new(max_tracked_callers)),
             hasher: RandomState::new(),
@@ -137,13 +133,61 @@ fn rate_limit_error(wait: Duration) -> RpcError {
 }
 
 /// Hashes the default key of a caller.
-fn hash_default_caller(operation: &Operation, hasher: &mut impl Hasher) {
-    if let Some(principal) = operation.principal() {
+pub(crate) fn hash_caller(cx: &Context, hasher: &mut impl Hasher) {
+    let origin = &cx.call.origin;
+    if let Some(principal) = origin.principal.as_deref() {
         (&principal.issuer, &principal.subject, &principal.client).hash(hasher);
-    } else if let Some(peer) = operation.get::<SocketAddr>() {
+    } else if let Some(peer) = cx.get::<SocketAddr>() {
         network(peer.ip()).hash(hasher);
-    } else if let Some(connected) = &operation.call().origin.connection {
+    } else if let Some(connected) = &origin.connection {
         Arc::as_ptr(connected).hash(hasher);
+    }
+}
+
+/// Limits the rate of anything by a key. [`RateLimit`] limits the operations of a server.
+///
+/// ```
+/// use std::time::Duration;
+/// use turnbuckle_server::middleware::RateTable;
+///
+/// let sent = RateTable::new(1, Duration::from_secs(60));
+/// assert!(sent.acquire(&"ada").is_ok());
+/// assert!(sent.acquire(&"ada").is_err());
+/// assert!(sent.acquire(&"eve").is_ok());
+/// ```
+pub struct RateTable {
+    rate: Rate,
+    buckets: TokenBuckets,
+    hasher: RandomState,
+}
+
+impl RateTable {
+    /// Allows `operations` per `time` and key, in one burst if there were none before. It remembers 10,000 keys; the least
+    /// recently used are dropped first.
+    ///
+    /// # Panics
+    ///
+    /// If either is zero.
+    pub fn new(operations: u32, time: Duration) -> Self {
+        Self {
+            rate: Rate::per(operations, time),
+            buckets: TokenBuckets::new(MAX_TRACKED_CALLERS),
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// Counts an operation, or returns how long to wait for it. What is refused does not count.
+    pub fn acquire(&self, key: &impl Hash) -> Result<(), Duration> {
+        let key = self.hasher.hash_one(key);
+        self.buckets.take_token(key, self.rate, Instant::now())
+    }
+}
+
+impl std::fmt::Debug for RateTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RateTable")
+            .field("rate", &self.rate)
+            .finish_non_exhaustive()
     }
 }
 
@@ -164,6 +208,9 @@ impl std::fmt::Debug for RateLimit {
     }
 }
 
+/// The default number of tracked callers.
+const MAX_TRACKED_CALLERS: usize = 10_000;
+
 /// Number of shards, to reduce lock contention.
 const SHARDS: usize = 16;
 
@@ -177,6 +224,15 @@ struct Rate {
 }
 
 impl Rate {
+    /// `operations` per `time`, in one burst.
+    fn per(operations: u32, time: Duration) -> Self {
+        assert!(
+            operations > 0 && !time.is_zero(),
+            "the rate must not be zero"
+        );
+        Self::new((time / operations).min(MAX_DURATION), operations)
+    }
+
     fn new(interval: Duration, burst: u32) -> Self {
         Self {
             interval,

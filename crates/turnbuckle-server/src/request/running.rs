@@ -21,7 +21,7 @@ use turnbuckle_store::SessionUpdate;
 use super::{RequestContext, outbox::OutboxEvent};
 use crate::{
     Server,
-    catalog::scopes::{InsufficientScope, RequestDenied},
+    catalog::scopes::{HttpRejection, RequestDenied},
     dispatch,
     lifecycle::{RequestOrigin, session::SessionRoute, stateless::RequestHeaders},
     middleware,
@@ -64,8 +64,8 @@ pub(crate) struct FinalResponse {
     pub(crate) body: EncodedResponse,
     /// The HTTP status.
     pub(crate) status: u16,
-    /// The missing scopes, for the HTTP challenge.
-    pub(crate) insufficient_scope: Option<Box<InsufficientScope>>,
+    /// The HTTP status and headers, if they do not follow from the error.
+    pub(crate) rejection: Option<Box<HttpRejection>>,
 }
 
 /// A request, its handler and its messages.
@@ -80,8 +80,8 @@ pub(crate) struct RunningRequest {
     has_layers_inside: bool,
     /// Set only if tracing is enabled.
     span: Option<Box<Span>>,
-    /// The missing scopes, if that is the only reason for the error.
-    insufficient_scope: Option<Box<InsufficientScope>>,
+    /// The HTTP status and headers of an error, if they do not follow from it.
+    rejection: Option<Box<HttpRejection>>,
     /// The change of the session that the request makes. Boxed because it is rare.
     session_update: Option<Box<SessionUpdate>>,
 }
@@ -97,7 +97,7 @@ impl RunningRequest {
                 handles_round_trips: false,
                 has_layers_inside: false,
                 span: None,
-                insufficient_scope: None,
+                rejection: None,
                 session_update: None,
             },
             DispatchOutcome::Handler(run) => Self {
@@ -108,7 +108,7 @@ impl RunningRequest {
                 handles_round_trips: false,
                 has_layers_inside: false,
                 span: None,
-                insufficient_scope: None,
+                rejection: None,
                 session_update: None,
             },
         }
@@ -186,12 +186,10 @@ impl RunningRequest {
     pub(crate) fn denied(call: Arc<RequestContext>, denied: RequestDenied) -> Self {
         match denied {
             RequestDenied::Error(error) => Self::new(call, DispatchOutcome::Ready(Err(error))),
-            RequestDenied::InsufficientScope(insufficient_scope) => {
-                let mut running_request = Self::new(
-                    call,
-                    DispatchOutcome::Ready(Err(insufficient_scope.error.clone())),
-                );
-                running_request.insufficient_scope = Some(insufficient_scope);
+            RequestDenied::InsufficientScope(rejection) => {
+                let mut running_request =
+                    Self::new(call, DispatchOutcome::Ready(Err(rejection.error.clone())));
+                running_request.rejection = Some(rejection);
                 running_request
             }
         }
@@ -292,11 +290,11 @@ impl RunningRequest {
         match self.outcome.take() {
             Some(outcome) => {
                 let (body, status) = self.finish(outcome);
-                let insufficient_scope = self.insufficient_scope.take();
+                let rejection = self.rejection.take();
                 Poll::Ready(RequestEvent::Response(FinalResponse {
                     body,
                     status,
-                    insufficient_scope,
+                    rejection,
                 }))
             }
             None => Poll::Pending,
@@ -364,13 +362,16 @@ impl RunningRequest {
         if let Some(span) = self.span.take() {
             span::record_result(&span, &self.call, &outcome);
         }
-        // A layer may have replaced the error.
-        self.insufficient_scope.take_if(|insufficient_scope| {
-            outcome.as_ref().err() != Some(&insufficient_scope.error)
-        });
         match outcome {
-            Ok(body) => (body, 200),
+            Ok(body) => {
+                self.rejection = None;
+                (body, 200)
+            }
             Err(error) => {
+                let rejection = self.rejection.take();
+                let rejection = rejection.or_else(|| self.call.take_rejection());
+                // A layer may have replaced the error.
+                self.rejection = rejection.filter(|rejection| rejection.error == error);
                 let status = self.call.origin.rules.status(error.code);
                 (error_response(Some(&self.call.id), &error).into(), status)
             }
@@ -420,7 +421,7 @@ impl FinalResponse {
         Self {
             body: error_response(id, error).into(),
             status,
-            insufficient_scope: None,
+            rejection: None,
         }
     }
 }

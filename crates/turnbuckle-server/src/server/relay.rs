@@ -4,9 +4,9 @@
 //! gets every other request as raw JSON, after authentication and inside the layers of the server, and returns the result
 //! as raw JSON in the revision of the client. The gateway crate is built on it.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{any::Any, hash::Hasher, pin::Pin, sync::Arc, time::Duration};
 
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
     jsonrpc::{self, RawObject, Request},
@@ -15,8 +15,9 @@ use turnbuckle_protocol::{
 
 use crate::{
     ClientRequestError, Context,
+    catalog::scopes::{self, HttpRejection, HttpRejectionKind, RequestDenied, RequiredScopes},
     lifecycle::{ClientRequestMode, connection::ConnectionState, runtime::RequestMetaTags},
-    middleware::SessionKey,
+    middleware::{SessionKey, hash_caller},
     request::RequestContext,
 };
 
@@ -54,6 +55,11 @@ pub trait Relay: Send + Sync + 'static {
     }
 }
 
+/// Returns whether a text can be the name of a scope: a `scope-token` of RFC 6749, section 3.3.
+pub fn is_scope(text: &str) -> bool {
+    scopes::is_scope(text)
+}
+
 /// Returns whether requests with this method are passed on: all but those of the lifecycle and of subscriptions.
 pub(crate) fn is_relayed(method: &str) -> bool {
     !matches!(
@@ -68,6 +74,7 @@ pub struct RelayedRequest {
     call: Arc<RequestContext>,
     method: Arc<str>,
     params: Arc<str>,
+    attached: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl RelayedRequest {
@@ -76,6 +83,7 @@ impl RelayedRequest {
             call,
             method: (&*request.method).into(),
             params: request.params.raw().into(),
+            attached: None,
         }
     }
 
@@ -85,6 +93,7 @@ impl RelayedRequest {
             call: Arc::clone(call),
             method: "subscriptions/listen".into(),
             params: "{}".into(),
+            attached: None,
         }
     }
 
@@ -218,6 +227,67 @@ impl RelayedRequest {
             ClientRequestError::Rejected { error, .. } => *error,
             error => RpcError::internal(error.to_string()),
         })
+    }
+
+    /// Attaches a value of the relay to this request and to later clones of it. There is one value; another replaces it.
+    pub fn attach<T: Send + Sync + 'static>(&mut self, value: Arc<T>) {
+        self.attached = Some(value);
+    }
+
+    /// Returns the attached value.
+    pub fn attached<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.attached.as_deref()?.downcast_ref()
+    }
+
+    /// Hashes the caller: its principal; without authorization its IP address (for IPv6 its /64 network); without an
+    /// address its connection.
+    pub fn hash_caller(&self, hasher: &mut impl Hasher) {
+        hash_caller(&self.context(), hasher);
+    }
+
+    /// Checks that the caller has scopes, and returns the error for this request if it lacks some.
+    ///
+    /// Over HTTP the error becomes a challenge with status 403. Without authorization in front, callers over HTTP lack
+    /// every scope; a caller on a byte stream is the local user and has them all.
+    ///
+    /// # Panics
+    ///
+    /// If a scope is not a `scope-token` (RFC 6749, section 3.3).
+    pub fn require_scopes(
+        &self,
+        scopes: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<(), RpcError> {
+        let mut required = RequiredScopes::default();
+        required.add(scopes);
+        match required.check(&self.call.origin) {
+            Ok(()) => Ok(()),
+            Err(RequestDenied::Error(error)) => Err(error),
+            Err(RequestDenied::InsufficientScope(rejection)) => {
+                let error = rejection.error.clone();
+                self.call.set_rejection(rejection);
+                Err(error)
+            }
+        }
+    }
+
+    /// Adds `retryAfterMs` to an error. If it is the response to a stateless request over HTTP, its status is 503 with
+    /// `Retry-After`.
+    pub fn retry_later(&self, error: RpcError, after: Duration) -> RpcError {
+        // Rounded up, so that a retry after this time is not too early.
+        let millis = u64::try_from(after.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        let mut data = match error.data {
+            Some(Value::Object(data)) => data,
+            _ => serde_json::Map::new(),
+        };
+        data.insert("retryAfterMs".to_owned(), millis.into());
+        let error = RpcError::new(error.code, error.message).with_data(data);
+        if self.call.origin.rules.has_error_statuses() && self.call.origin.headers.is_some() {
+            self.call.set_rejection(Box::new(HttpRejection {
+                error: error.clone(),
+                kind: HttpRejectionKind::RetryAfter(millis.div_ceil(1_000)),
+            }));
+        }
+        error
     }
 
     /// Encrypts a value for this caller. Only [`open`](Self::open) with the same purpose and principal decrypts it, before

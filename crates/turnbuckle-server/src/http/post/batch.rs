@@ -140,7 +140,7 @@ pub(crate) fn malformed_response(
         return FinalResponse {
             body: body.into(),
             status: 400,
-            insufficient_scope: None,
+            rejection: None,
         };
     }
     FinalResponse::error(malformed.id.as_ref(), error, 400)

@@ -187,7 +187,7 @@ impl CallSet {
         Some(FinalResponse {
             body: body.into(),
             status: 200,
-            insufficient_scope: None,
+            rejection: None,
         })
     }
 }
