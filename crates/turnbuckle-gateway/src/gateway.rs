@@ -17,7 +17,7 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_server::{
     Server,
-    middleware::SessionKey,
+    middleware::{RateTable, SessionKey},
     relay::{Relay, RelayFuture, RelayedRequest},
 };
 
@@ -71,6 +71,8 @@ pub struct Gateway {
     prefix: PrefixMode,
     idle_timeout: Duration,
     max_connections: usize,
+    rate_limit: Option<(u32, Duration)>,
+    has_authenticated_callers: bool,
 }
 
 /// The reason that a gateway cannot be started.
@@ -91,6 +93,17 @@ pub enum StartError {
         /// The violation.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A scope of an upstream server is not a `scope-token` (RFC 6749, section 3.3).
+    #[error("`{scope}` of server `{server}` is not a scope")]
+    Scope {
+        /// The name of the server.
+        server: String,
+        /// The invalid scope.
+        scope: String,
+    },
+    /// An upstream server requires scopes, but callers are not authenticated.
+    #[error("server `{0}` requires scopes, but callers are not authenticated")]
+    UnauthenticatedScopes(String),
     /// The only upstream server, or a required one, cannot be reached.
     #[error("server `{server}` cannot be reached: {reason}")]
     Unreachable {
@@ -110,6 +123,8 @@ impl Gateway {
             prefix: PrefixMode::Auto,
             idle_timeout: Duration::from_secs(300),
             max_connections: 64,
+            rate_limit: None,
+            has_authenticated_callers: false,
         }
     }
 
@@ -141,6 +156,29 @@ impl Gateway {
         self
     }
 
+    /// Limits the calls of each caller to each server: `calls` per `per`, in one burst if there were none before.
+    ///
+    /// A caller is a principal; without authorization an IP address, or the connection on byte streams. Requests that
+    /// name a tool, prompt or resource count, and those of extensions; lists do not.
+    ///
+    /// # Panics
+    ///
+    /// If either is zero.
+    #[must_use]
+    pub fn rate_limit(mut self, calls: u32, per: Duration) -> Self {
+        assert!(calls > 0 && !per.is_zero(), "the rate must not be zero");
+        self.rate_limit = Some((calls, per));
+        self
+    }
+
+    /// Sets whether the server in front authenticates its callers, which [scopes](Upstream::scope) require. `false` by
+    /// default.
+    #[must_use]
+    pub fn authenticated_callers(mut self, authenticated: bool) -> Self {
+        self.has_authenticated_callers = authenticated;
+        self
+    }
+
     /// Connects to all servers at the same time.
     ///
     /// A server that cannot be reached is an error if it is the only one or required; otherwise it is left out and tried
@@ -164,6 +202,9 @@ impl Gateway {
                 server: OnceLock::new(),
                 announced: Default::default(),
                 watched: Mutex::default(),
+                rates: self
+                    .rate_limit
+                    .map(|(calls, per)| RateTable::new(calls, per)),
                 this: weak.clone(),
             }
         });
@@ -185,11 +226,10 @@ impl Gateway {
             if !names.insert(&upstream.name) {
                 return Err(StartError::DuplicateName(upstream.name.to_string()));
             }
-            let server = UpstreamServer::new(index, upstream.clone());
-            servers.push(Arc::new(server.map_err(|error| StartError::Pattern {
-                server: upstream.name.to_string(),
-                source: error.into(),
-            })?));
+            if !upstream.scopes.is_empty() && !self.has_authenticated_callers {
+                return Err(StartError::UnauthenticatedScopes(upstream.name.to_string()));
+            }
+            servers.push(Arc::new(UpstreamServer::new(index, upstream.clone())?));
         }
         Ok(servers)
     }
@@ -268,6 +308,8 @@ pub(crate) struct GatewayState {
     announced: [AtomicBool; 4],
     /// The connections of clients that are watched for their end.
     pub(crate) watched: Mutex<HashSet<SessionKey>>,
+    /// The rates of callers at each server.
+    pub(crate) rates: Option<RateTable>,
     this: Weak<GatewayState>,
 }
 
@@ -396,7 +438,7 @@ impl Relay for GatewayRelay {
     }
 
     fn handle(&self, request: RelayedRequest) -> RelayFuture<'_, Result<String, RpcError>> {
-        Box::pin(async move { self.0.handle(&request).await })
+        Box::pin(self.0.handle_observed(request))
     }
 
     fn subscribe<'a>(

@@ -15,6 +15,8 @@ mod convert;
 mod errors;
 mod gateway;
 mod lifecycle;
+mod observation;
+mod policy;
 mod raw_json;
 mod routing;
 mod upstream;

@@ -15,6 +15,7 @@ use crate::{
     gateway::GatewayState,
     lifecycle::is_stateless,
     lock,
+    policy::Refusal,
     raw_json::{edit, quote},
 };
 
@@ -37,7 +38,10 @@ impl GatewayState {
             "logging/setLevel" => self.set_log_level(request).await,
             method if method.starts_with("tasks/") => Err(RpcError::method_not_found(method)),
             method => match self.only_server() {
-                Some(server) => self.relay_call(server, request, None).await,
+                Some(server) => {
+                    self.limit_rate(server, request)?;
+                    self.relay_call(server, request, None).await
+                }
                 None => Err(RpcError::method_not_found(method)),
             },
         }
@@ -81,7 +85,7 @@ impl GatewayState {
         self.relay_call(server, request, Some(&target)).await
     }
 
-    /// Finds the server of a name or URI. The policy of the server applies to its own name.
+    /// Finds the server of a name or URI, and applies the policy to the name that the server uses.
     pub(crate) async fn resolve(
         self: &Arc<Self>,
         kind: ListKind,
@@ -96,14 +100,16 @@ impl GatewayState {
                 self.find(kind, name)
             }
         };
-        let permitted = |resolved: &ResolvedName| {
-            self.servers[resolved.server]
-                .policy
-                .permits(&resolved.original)
+        let Some(resolved) = resolved else {
+            return Err(self.unknown(kind, name, request));
         };
-        resolved
-            .filter(permitted)
-            .ok_or_else(|| self.unknown(kind, name, request))
+        let server = &self.servers[resolved.server];
+        let authorized = self.authorize(server, kind, &resolved.original, request);
+        match authorized.await {
+            Ok(()) => Ok(resolved),
+            Err(Refusal::Denied) => Err(self.unknown(kind, name, request)),
+            Err(Refusal::Error(error)) => Err(error),
+        }
     }
 
     pub(crate) fn find(&self, kind: ListKind, name: &str) -> Option<ResolvedName> {
@@ -121,7 +127,8 @@ impl GatewayState {
             return Some(ResolvedName { server, original });
         }
         let is_single = self.servers.len() == 1;
-        if is_single && (kind == ListKind::Resources || !self.has_prefix) {
+        let is_uri = matches!(kind, ListKind::Resources | ListKind::Templates);
+        if is_single && (is_uri || !self.has_prefix) {
             return Some(of_server(0));
         }
         let names = lock(&self.names);
@@ -192,13 +199,7 @@ impl GatewayState {
         };
         let missing = || RpcError::invalid_params(format!("`ref.{member}` is missing"));
         let name = object.string(member)?.ok_or_else(missing)?;
-        let resolved = match (self.only_server(), kind) {
-            (Some(_), ListKind::Templates) => ResolvedName {
-                server: 0,
-                original: name.into_owned(),
-            },
-            _ => self.resolve(kind, &name, request).await?,
-        };
+        let resolved = self.resolve(kind, &name, request).await?;
         let target = TargetName {
             member: "ref",
             value: edit(reference, &[], &[(member, quote(&resolved.original))])?,

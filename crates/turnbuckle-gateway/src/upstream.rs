@@ -11,11 +11,10 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use tokio::time::Instant;
 use turnbuckle_client::{LifecycleMode, ServerInfo, Target, Timeouts};
 
-use crate::lifecycle::is_stateless_server;
+use crate::{StartError, lifecycle::is_stateless_server, policy::Policy};
 
 /// Callers that share one connection to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,8 +93,9 @@ pub struct Upstream {
     pub(crate) required: bool,
     pub(crate) timeouts: Timeouts,
     pub(crate) lifecycle_mode: LifecycleMode,
-    allow: Vec<String>,
-    deny: Vec<String>,
+    pub(crate) allow: Vec<String>,
+    pub(crate) deny: Vec<String>,
+    pub(crate) scopes: Vec<(String, String)>,
 }
 
 impl Upstream {
@@ -113,6 +113,7 @@ impl Upstream {
             lifecycle_mode: LifecycleMode::Auto,
             allow: Vec::new(),
             deny: Vec::new(),
+            scopes: Vec::new(),
         }
     }
 
@@ -145,6 +146,16 @@ impl Upstream {
         self
     }
 
+    /// Requires a scope of the callers of what matches a pattern: names of tools and prompts, URIs of resources. A caller
+    /// without it gets a challenge with status 403. Lists are the same for all callers.
+    ///
+    /// The gateway starts only with [`Gateway::authenticated_callers`](crate::Gateway::authenticated_callers).
+    #[must_use]
+    pub fn scope(mut self, glob: impl Into<String>, scope: impl Into<String>) -> Self {
+        self.scopes.push((glob.into(), scope.into()));
+        self
+    }
+
     /// Sets the timeouts of relayed requests. One minute without progress and ten minutes in total by default.
     #[must_use]
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
@@ -158,16 +169,6 @@ impl Upstream {
         self.lifecycle_mode = mode;
         self
     }
-
-    /// Compiles the patterns of [`allow`](Self::allow) and [`deny`](Self::deny).
-    pub(crate) fn access_policy(&self) -> Result<AccessPolicy, globset::Error> {
-        Ok(AccessPolicy {
-            allow: (!self.allow.is_empty())
-                .then(|| compile(&self.allow))
-                .transpose()?,
-            deny: compile(&self.deny)?,
-        })
-    }
 }
 
 impl fmt::Debug for Upstream {
@@ -179,29 +180,6 @@ impl fmt::Debug for Upstream {
     }
 }
 
-/// The names and URIs of a server that clients may use.
-pub(crate) struct AccessPolicy {
-    allow: Option<GlobSet>,
-    deny: GlobSet,
-}
-
-impl AccessPolicy {
-    /// Returns whether clients may use a name or URI.
-    pub(crate) fn permits(&self, name: &str) -> bool {
-        let allowed = self.allow.as_ref().is_none_or(|allow| allow.is_match(name));
-        allowed && !self.deny.is_match(name)
-    }
-}
-
-fn compile(patterns: &[String]) -> Result<GlobSet, globset::Error> {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        let glob = GlobBuilder::new(pattern).literal_separator(false).build()?;
-        set.add(glob);
-    }
-    set.build()
-}
-
 /// The first delay after a failed connection; it doubles with every failure.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
@@ -211,7 +189,7 @@ pub(crate) struct UpstreamServer {
     /// The position in the configuration.
     pub(crate) index: usize,
     pub(crate) settings: Upstream,
-    pub(crate) policy: AccessPolicy,
+    pub(crate) policy: Policy,
     /// What the server said about itself in the last handshake.
     pub(crate) info: ArcSwapOption<ServerInfo>,
     health: Mutex<UpstreamHealth>,
@@ -225,10 +203,10 @@ struct UpstreamHealth {
 }
 
 impl UpstreamServer {
-    pub(crate) fn new(index: usize, settings: Upstream) -> Result<Self, globset::Error> {
+    pub(crate) fn new(index: usize, settings: Upstream) -> Result<Self, StartError> {
         Ok(Self {
             index,
-            policy: settings.access_policy()?,
+            policy: Policy::new(&settings)?,
             settings,
             info: ArcSwapOption::empty(),
             health: Mutex::new(UpstreamHealth {

@@ -125,7 +125,7 @@ impl GatewayState {
         let server = &self.servers[index];
         for item in items
             .iter()
-            .filter(|item| server.policy.permits(&item.name))
+            .filter(|item| server.policy.permits(kind, &item.name))
         {
             let seen = match kind {
                 ListKind::Resources => names.add_uri(index, server.name(), &item.name),

@@ -5,6 +5,8 @@
 mod aggregation;
 mod era_pairs;
 mod failures;
+mod policy;
+mod rate_limits;
 mod raw;
 mod suspended;
 mod upstreams;
