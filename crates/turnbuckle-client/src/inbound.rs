@@ -220,8 +220,8 @@ impl InboundRouter {
         };
         relay.on_connected();
         // It may have ended since the handshake.
-        if transport.ended().is_some() {
-            relay.on_end();
+        if let Some(reason) = transport.ended() {
+            relay.on_end(&reason);
         }
     }
 
@@ -229,7 +229,7 @@ impl InboundRouter {
     pub(crate) fn end(&self, reason: TransportError) {
         if let Some(relay) = &self.relay {
             self.abort_server_requests();
-            relay.on_end();
+            relay.on_end(&reason);
         }
         let _ = self.signals.send(SubscriberSignal::End(reason));
     }

@@ -77,11 +77,13 @@ pub trait RelayHandler: Send + Sync + 'static {
     /// missed.
     fn on_gap(&self) {}
 
-    /// The connection has ended.
+    /// The connection has ended, with [`TransportError::ClientClosed`] if the client closed it.
     ///
     /// Not called when the last clone of the client is dropped. If a later call connects again, which is possible over
     /// HTTP and with a child process in the stateless lifecycle, [`on_gap`](Self::on_gap) follows.
-    fn on_end(&self) {}
+    fn on_end(&self, reason: &TransportError) {
+        let _ = reason;
+    }
 }
 
 /// A request of a server.
@@ -237,6 +239,13 @@ impl Client {
             outcome => outcome,
         };
         RelayResult::new(method.name, received?)
+    }
+
+    /// Returns the reason why the connection has ended, if it has.
+    ///
+    /// Connections over HTTP end only when the client is closed.
+    pub fn ended(&self) -> Option<TransportError> {
+        self.inner.transport.ended()
     }
 
     /// Sends a notification with raw parameters, a JSON object.
@@ -413,9 +422,9 @@ impl Relay {
     }
 
     /// Reports the end of the connection, once.
-    pub(crate) fn on_end(&self) {
+    pub(crate) fn on_end(&self, reason: &TransportError) {
         if self.open.swap(false, Ordering::AcqRel) {
-            notify_observer(|| self.handler.on_end());
+            notify_observer(|| self.handler.on_end(reason));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{pin::Pin, sync::Arc};
 
 use tokio::sync::mpsc;
 use turnbuckle_client::{
-    ClientBuilder,
+    ClientBuilder, TransportError,
     relay::{RelayCallId, RelayHandler, ServerNotification, ServerRequest},
 };
 use turnbuckle_protocol::{
@@ -87,7 +87,7 @@ impl RelayHandler for Recorder {
         let _ = self.events.send(Event::Gap);
     }
 
-    fn on_end(&self) {
+    fn on_end(&self, _: &TransportError) {
         let _ = self.events.send(Event::End);
     }
 }
