@@ -13,7 +13,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-pub(crate) use outbox::Outbox;
+pub(crate) use outbox::{Outbox, RelayedKind};
 pub(crate) use running::{
     BoxFuture, DispatchOutcome, FinalResponse, RequestEvent, ResponseResult, RunningRequest,
 };
@@ -157,6 +157,14 @@ impl RequestContext {
             }
             // In this model only the state of a task is sent.
             Some(_) => {}
+        }
+    }
+
+    /// Sends a notification of a relay, which does not wait for the caller.
+    pub(crate) fn send_relayed(&self, kind: RelayedKind, message: Bytes) {
+        match self.task() {
+            None => self.outbox.push_relayed(kind, message),
+            Some(_) => self.send(message),
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Without a channel or task: the driver of the request takes messages after each poll of the handler.
 
+mod relayed;
+
 use std::{
     future::poll_fn,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -9,6 +11,8 @@ use std::{
 };
 
 use bytes::Bytes;
+pub(crate) use relayed::RelayedKind;
+use relayed::RelayedQueue;
 
 use crate::sync::InlineQueue;
 
@@ -24,6 +28,8 @@ pub(crate) struct Outbox {
 #[derive(Default)]
 struct OutboxState {
     queue: InlineQueue<Bytes>,
+    /// Notifications of a relay, which are sent first and may be dropped. Boxed because it is rare.
+    relayed: Option<Box<RelayedQueue>>,
     /// Waker of the driver, while it waits.
     driver: Option<Waker>,
     /// True if the driver was woken while it was not waiting.
@@ -48,6 +54,9 @@ pub(crate) enum OutboxEvent {
 impl OutboxState {
     /// Takes the next event, and the senders that now have room.
     fn take(&mut self) -> (OutboxEvent, Vec<Waker>) {
+        if let Some(message) = self.relayed.as_mut().and_then(|relayed| relayed.pop()) {
+            return (OutboxEvent::Message(message), Vec::new());
+        }
         match self.queue.pop() {
             Some(message) if self.queue.len() < HIGH_WATER => (
                 OutboxEvent::Message(message),
@@ -75,6 +84,20 @@ impl Outbox {
             return;
         }
         state.queue.push(message);
+        let driver = state.driver.take();
+        drop(state);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+
+    /// Queues a notification of a relay, which cannot wait for the client: of too many, some are dropped.
+    pub(crate) fn push_relayed(&self, kind: RelayedKind, message: Bytes) {
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        state.relayed.get_or_insert_default().push(kind, message);
         let driver = state.driver.take();
         drop(state);
         if let Some(driver) = driver {
@@ -153,7 +176,9 @@ impl Outbox {
 
     /// Returns whether the queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().queue.is_empty()
+        let state = self.lock();
+        let relayed = state.relayed.as_ref();
+        state.queue.is_empty() && relayed.is_none_or(|relayed| relayed.is_empty())
     }
 
     /// Registers the task that polls the handler, which may not be the driver.

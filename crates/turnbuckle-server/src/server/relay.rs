@@ -10,6 +10,7 @@ use serde_json::{Value, value::RawValue};
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
     jsonrpc::{self, RawObject, Request},
+    method::PROGRESS,
     types::{LogLevel, ServerCapabilities, SubscriptionFilter},
 };
 
@@ -18,7 +19,7 @@ use crate::{
     catalog::scopes::{self, HttpRejection, HttpRejectionKind, RequestDenied, RequiredScopes},
     lifecycle::{ClientRequestMode, connection::ConnectionState, runtime::RequestMetaTags},
     middleware::{SessionKey, hash_caller},
-    request::RequestContext,
+    request::{RelayedKind, RequestContext},
 };
 
 /// The future of a relay.
@@ -181,13 +182,21 @@ impl RelayedRequest {
     }
 
     /// Sends a notification to the client, before the response. `params` is a JSON object.
+    ///
+    /// Does not wait for a slow client. Of more than 64 notifications that it has not read, older progress is replaced by
+    /// newer, and the oldest others are dropped.
     pub fn notify(&self, method: &str, params: &str) {
         let Ok(params) = serde_json::from_str::<&RawValue>(params) else {
             return;
         };
         let mut message = Vec::with_capacity(params.get().len() + 64);
         if jsonrpc::write_notification(&mut message, method, &params).is_ok() {
-            self.call.send(message.into());
+            let kind = if method == PROGRESS.name {
+                RelayedKind::Progress
+            } else {
+                RelayedKind::Other
+            };
+            self.call.send_relayed(kind, message.into());
         }
     }
 
