@@ -115,7 +115,6 @@ impl GatewayState {
             ClientRequestPath::RoundTrips => relayed.round_trips().await,
         };
         connection.opener_ended(&opener);
-        self.pool.call_ended(&connection).await;
         result
     }
 }
@@ -336,7 +335,7 @@ impl RelayedCall<'_> {
         outgoing.meta = self.meta()?;
         outgoing.name = target_header(request.method(), target, self.params);
         outgoing.capabilities = Some(relayed_capabilities(request));
-        outgoing.client_info = Some(self.gateway.pool.client_info(request));
+        outgoing.client_info = Some(self.gateway.pool.client_info(self.connection, request));
         outgoing.log_level = request.log_level();
         outgoing.progress = request.progress_token().is_some();
         outgoing.timeouts = self.connection.server.settings.timeouts;

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 use turnbuckle_protocol::{
     RpcError,
     types::{Implementation, ServerCapabilities, SubscriptionFilter},
@@ -26,7 +26,10 @@ use crate::{
     catalog::names::{NameTable, own_uri},
     convert::{self, ListKind},
     lock,
-    upstream::{Upstream, UpstreamServer, UpstreamStatus, pool::ConnectionPool},
+    upstream::{
+        Upstream, UpstreamServer, UpstreamStatus,
+        pool::{ConnectionLimits, ConnectionPool},
+    },
 };
 
 /// Maximum time that the start, or a list of several servers, waits for one of them.
@@ -73,6 +76,7 @@ pub struct Gateway {
     max_connections: usize,
     rate_limit: Option<(u32, Duration)>,
     has_authenticated_callers: bool,
+    max_per_principal: usize,
 }
 
 /// The reason that a gateway cannot be started.
@@ -125,6 +129,7 @@ impl Gateway {
             max_connections: 64,
             rate_limit: None,
             has_authenticated_callers: false,
+            max_per_principal: 8,
         }
     }
 
@@ -179,6 +184,13 @@ impl Gateway {
         self
     }
 
+    /// Sets the maximum number of connections to each server for one authenticated caller. 8 by default.
+    #[must_use]
+    pub fn max_connections_per_principal(mut self, per_server: usize) -> Self {
+        self.max_per_principal = per_server.max(1);
+        self
+    }
+
     /// Connects to all servers at the same time.
     ///
     /// A server that cannot be reached is an error if it is the only one or required; otherwise it is left out and tried
@@ -194,7 +206,14 @@ impl Gateway {
             let events: Weak<dyn GatewayEvents> = weak.clone();
             GatewayState {
                 identity: convert::identity(&self.info),
-                pool: ConnectionPool::new(events, self.info.clone(), self.max_connections),
+                pool: ConnectionPool::new(
+                    events,
+                    self.info.clone(),
+                    ConnectionLimits {
+                        per_server: self.max_connections,
+                        per_principal: self.max_per_principal,
+                    },
+                ),
                 suspended: Arc::default(),
                 servers,
                 has_prefix,
@@ -344,16 +363,23 @@ async fn maintain(state: Weak<GatewayState>, idle_timeout: Duration) {
         let Some(state) = state.upgrade() else {
             return;
         };
-        state.pool.close_idle(idle_timeout).await;
-        for server in &state.servers {
-            if !server.is_up()
-                && server.retry_later().is_none()
-                && state.pool.probe(server).await.is_ok()
-            {
-                ListKind::ALL
-                    .into_iter()
-                    .for_each(|kind| state.announce(kind));
-            }
+        state.pool.close_idle(idle_timeout);
+        state.pool.reopen_missed();
+        let is_due = |server: &&Arc<UpstreamServer>| {
+            !server.is_up() && server.retry_later().is_none() && server.begin_probe()
+        };
+        for server in state.servers.iter().filter(is_due) {
+            let (state, server) = (Arc::clone(&state), Arc::clone(server));
+            // A server that is slow to start does not delay the others.
+            tokio::spawn(async move {
+                let probed = state.pool.probe(&server).await;
+                server.end_probe();
+                if probed.is_ok() {
+                    ListKind::ALL
+                        .into_iter()
+                        .for_each(|kind| state.announce(kind));
+                }
+            });
         }
     }
 }
@@ -370,13 +396,16 @@ impl GatewayState {
                 SERVER_TIMEOUT
             };
             probes.spawn(async move {
+                let began = Instant::now();
                 let probed = tokio::time::timeout(limit, state.pool.probe(&server)).await;
                 let reason = match probed {
                     Ok(Ok(())) => return Ok(()),
                     Ok(Err(reason)) => reason,
-                    Err(_) => "timeout".to_owned(),
+                    Err(_) => {
+                        server.failed("timeout", began);
+                        "timeout".to_owned()
+                    }
                 };
-                server.failed(reason.clone());
                 Err((server, reason))
             });
         }
@@ -453,9 +482,6 @@ impl Relay for GatewayRelay {
     }
 
     fn session_ended(&self, session: SessionKey) {
-        let state = Arc::clone(&self.0);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { state.pool.session_ended(session).await });
-        }
+        self.0.pool.session_ended(session);
     }
 }

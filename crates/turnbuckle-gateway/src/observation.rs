@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use turnbuckle_protocol::RpcError;
 use turnbuckle_server::relay::RelayedRequest;
 
-use crate::{gateway::GatewayState, upstream::UpstreamServer};
+use crate::{errors, gateway::GatewayState, upstream::UpstreamServer};
 
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,7 @@ impl GatewayState {
     ) -> Result<String, RpcError> {
         let record = Arc::new(CallRecord::default());
         request.attach(Arc::clone(&record));
-        self.handle(&request).await
+        let result = self.handle(&request).await;
+        result.map_err(|error| errors::for_client(&request, error))
     }
 }

@@ -60,7 +60,7 @@ impl GatewayState {
             request.connection_closed().await;
             if let Some(state) = state.upgrade() {
                 lock(&state.watched).remove(&session);
-                state.pool.session_ended(session).await;
+                state.pool.session_ended(session);
             }
         });
     }

@@ -1,20 +1,29 @@
 //! An upstream server: its settings and its state.
 
 pub(crate) mod connection;
+mod health;
+pub(crate) mod interest;
 pub(crate) mod list_cache;
 pub(crate) mod pool;
+mod slot;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::SystemTime,
 };
 
 use arc_swap::ArcSwapOption;
 use tokio::time::Instant;
 use turnbuckle_client::{LifecycleMode, ServerInfo, Target, Timeouts};
+use turnbuckle_protocol::RpcError;
 
-use crate::{StartError, lifecycle::is_stateless_server, policy::Policy};
+pub use self::health::UpstreamState;
+use self::health::{Backoff, UpstreamHealth};
+use crate::{StartError, errors, lifecycle::is_stateless_server, lock, policy::Policy};
 
 /// Callers that share one connection to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,28 +43,6 @@ pub enum Sharing {
     Call,
 }
 
-/// The state of an upstream server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum UpstreamState {
-    /// Not connected yet.
-    Starting,
-    /// The last connection succeeded.
-    Up,
-    /// The last connection failed.
-    Down,
-}
-
-impl fmt::Display for UpstreamState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Starting => "starting",
-            Self::Up => "up",
-            Self::Down => "down",
-        })
-    }
-}
-
 /// The status of an upstream server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -68,7 +55,9 @@ pub struct UpstreamStatus {
     pub required: bool,
     /// The negotiated revision, after the first connection.
     pub revision: Option<String>,
-    /// The class of the last failure.
+    /// The time of the last change of the state.
+    pub since: SystemTime,
+    /// The class of the last failure, if the server is down: `refused`, `exited 3`, `timeout` and so on.
     pub reason: Option<String>,
 }
 
@@ -180,10 +169,6 @@ impl fmt::Debug for Upstream {
     }
 }
 
-/// The first delay after a failed connection; it doubles with every failure.
-const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
-
 /// An upstream server that the gateway uses.
 pub(crate) struct UpstreamServer {
     /// The position in the configuration.
@@ -193,13 +178,8 @@ pub(crate) struct UpstreamServer {
     /// What the server said about itself in the last handshake.
     pub(crate) info: ArcSwapOption<ServerInfo>,
     health: Mutex<UpstreamHealth>,
-}
-
-struct UpstreamHealth {
-    state: UpstreamState,
-    reason: Option<String>,
-    failures: u32,
-    retry_at: Option<Instant>,
+    /// Whether a connection is being opened without a request.
+    is_probed: AtomicBool,
 }
 
 impl UpstreamServer {
@@ -209,12 +189,8 @@ impl UpstreamServer {
             policy: Policy::new(&settings)?,
             settings,
             info: ArcSwapOption::empty(),
-            health: Mutex::new(UpstreamHealth {
-                state: UpstreamState::Starting,
-                reason: None,
-                failures: 0,
-                retry_at: None,
-            }),
+            health: Mutex::new(UpstreamHealth::new()),
+            is_probed: AtomicBool::new(false),
         })
     }
 
@@ -239,6 +215,7 @@ impl UpstreamServer {
                 .load()
                 .as_ref()
                 .map(|info| info.revision.to_string()),
+            since: health.since,
             reason: health.reason.clone(),
         }
     }
@@ -249,32 +226,51 @@ impl UpstreamServer {
 
     /// Returns the reason of the last failure if it is too early for another attempt.
     pub(crate) fn retry_later(&self) -> Option<String> {
-        let health = self.health();
-        let early = health.retry_at.is_some_and(|at| Instant::now() < at);
-        early.then(|| health.reason.clone().unwrap_or_default())
+        self.health().retry_later()
     }
 
+    /// Reserves the server for an attempt without a request. Returns `false` if there is one already.
+    pub(crate) fn begin_probe(&self) -> bool {
+        !self.is_probed.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn end_probe(&self) {
+        self.is_probed.store(false, Ordering::Release);
+    }
+
+    /// Returns the error for a request if it is too early for another attempt.
+    pub(crate) fn rejects_attempt(&self) -> Option<RpcError> {
+        let reason = self.retry_later()?;
+        Some(self.down_error(&reason))
+    }
+
+    /// Returns the error for a request because of a failed connection.
+    pub(crate) fn down_error(&self, reason: &str) -> RpcError {
+        let health = self.health();
+        let is_down = health.state == UpstreamState::Down;
+        let since = is_down.then(|| humantime::format_rfc3339_seconds(health.since).to_string());
+        errors::down(self.name(), reason, since.as_deref())
+    }
+
+    /// Records an open connection.
     pub(crate) fn connected(&self, info: Arc<ServerInfo>) {
         self.info.store(Some(info));
-        let mut health = self.health();
-        health.state = UpstreamState::Up;
-        health.reason = None;
-        health.failures = 0;
-        health.retry_at = None;
+        self.health().connected();
     }
 
-    /// Records a failed connection, or the death of one.
-    pub(crate) fn failed(&self, reason: String) {
-        let mut health = self.health();
-        let delay = FIRST_RETRY_DELAY * 2_u32.saturating_pow(health.failures.min(10));
-        health.state = UpstreamState::Down;
-        health.reason = Some(reason);
-        health.failures += 1;
-        health.retry_at = Some(Instant::now() + delay.min(MAX_RETRY_DELAY));
+    /// Records the end of an open connection. The server is down if it was the only one, and `exhausted` says that
+    /// connections end again and again.
+    fn disconnected(&self, exhausted: Option<&Backoff>) {
+        self.health().disconnected(exhausted);
     }
 
-    fn health(&self) -> std::sync::MutexGuard<'_, UpstreamHealth> {
-        // No code under this lock leaves an invalid value.
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Records a failed attempt that began at this time. Returns whether the server is down: if it has other connections,
+    /// it is not.
+    pub(crate) fn failed(&self, reason: &str, began: Instant) -> bool {
+        self.health().failed(began, reason)
+    }
+
+    fn health(&self) -> MutexGuard<'_, UpstreamHealth> {
+        lock(&self.health)
     }
 }

@@ -239,7 +239,7 @@ fn the_only_server_has_to_be_reachable() {
         .split_once("No such file or directory (os error 2)\n")
         .unwrap();
     insta::assert_snapshot!(rest, @r"
-    error: server `nowhere` cannot be reached: unreachable
+    error: server `nowhere` cannot be reached: not found
 
     hint: `turnbuckle info unix:/nowhere.sock` shows the reason
     --- exit 2

@@ -15,6 +15,7 @@ impl GatewayState {
                 "name": status.name,
                 "state": status.state.to_string(),
                 "revision": status.revision,
+                "since": humantime::format_rfc3339_seconds(status.since).to_string(),
                 "reason": status.reason,
             })
         });

@@ -101,7 +101,6 @@ impl GatewayState {
         let connection = self.pool.get(server, request, Some(&opener)).await?;
         let items = connection.list(kind).await;
         connection.opener_ended(&opener);
-        self.pool.call_ended(&connection).await;
         let upstream = connection.revision();
         Ok((
             items?,

@@ -9,7 +9,7 @@ use crate::{
     convert::ListKind,
     errors,
     gateway::GatewayState,
-    upstream::connection::{Connection, ListenerGuard},
+    upstream::{connection::Connection, interest::ListenerGuard},
 };
 
 impl GatewayState {
@@ -69,7 +69,7 @@ impl GatewayState {
         listener.subscriber = format!("{id:?}");
         for server in &self.servers {
             if let Ok(connection) = self.pool.get(server, request, None).await {
-                listener.kept.push(connection.keep_for_listener());
+                listener.kept.extend(connection.keep_for_listener());
             }
         }
         for uri in filter.resource_subscriptions.iter().flatten() {

@@ -1,17 +1,17 @@
 //! A connection to an upstream server, and the calls that run on it.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::BTreeMap,
     sync::{
-        Arc, Mutex, Weak,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        Arc, Mutex, OnceLock, Weak,
+        atomic::{AtomicU8, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use tokio::time::Instant;
 use turnbuckle_client::{
-    CallError, Client, ConnectError, Subscription,
+    CallError, Client, ConnectError, Subscription, TransportError,
     relay::{
         RelayCallId, RelayHandler, RelayRequest, RelayResult, ServerNotification, ServerRequest,
     },
@@ -25,10 +25,20 @@ use turnbuckle_protocol::{
 use crate::{
     calls::running::{RunningCall, client_request_method},
     convert::ListKind,
+    errors,
     gateway::GatewayEvents,
     lock,
-    upstream::{UpstreamServer, list_cache::ListCache},
+    upstream::{
+        UpstreamServer,
+        interest::{Interest, ListenerGuard},
+        list_cache::ListCache,
+        slot::Slot,
+    },
 };
+
+const OPENING: u8 = 0;
+const OPEN: u8 = 1;
+const ENDED: u8 = 2;
 
 /// Maximum time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -52,61 +62,46 @@ pub(crate) struct ConnectionState {
     /// Whether calls of several callers run on the connection.
     is_shared: bool,
     pub(crate) lists: ListCache,
-    /// The subscribed resources.
-    subscriptions: Mutex<HashMap<String, ResourceSubscription>>,
-    /// The number of clients that wait for changes.
-    listeners: AtomicUsize,
-    /// The level of the last `logging/setLevel`.
-    log_level: Mutex<Option<LogLevel>>,
-    has_ended: AtomicBool,
+    /// The client, once it is connected.
+    client: OnceLock<Client>,
+    /// The place of the connection, once it has one.
+    slot: OnceLock<Weak<Slot>>,
+    interest: OnceLock<Arc<Interest>>,
+    /// One of `OPENING`, `OPEN` and `ENDED`.
+    stage: AtomicU8,
     /// Milliseconds from `created` to the end of the last call.
     last_use: AtomicU64,
     created: Instant,
 }
 
-/// The subscribers of a resource.
-#[derive(Default)]
-struct ResourceSubscription {
-    subscribers: HashSet<String>,
-    /// The subscription at a modern server.
-    stream: Option<Subscription>,
-}
-
-/// Keeps a connection open for a client that waits for changes.
-pub(crate) struct ListenerGuard(Arc<Connection>);
-
-impl Drop for ListenerGuard {
-    fn drop(&mut self) {
-        self.0.shared.listeners.fetch_sub(1, Ordering::Relaxed);
-        self.0.shared.note_use();
-    }
-}
-
 /// The settings of a new connection.
+#[derive(Clone)]
 pub(crate) struct ConnectionSettings {
     pub(crate) server: Arc<UpstreamServer>,
     pub(crate) events: Weak<dyn GatewayEvents>,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) client_info: Implementation,
     pub(crate) is_shared: bool,
-    pub(crate) opener: Option<Arc<RunningCall>>,
 }
 
 impl Connection {
     /// Connects to the server.
-    pub(crate) async fn open(settings: ConnectionSettings) -> Result<Arc<Self>, ConnectError> {
+    pub(crate) async fn open(
+        settings: ConnectionSettings,
+        opener: Option<Arc<RunningCall>>,
+    ) -> Result<Arc<Self>, ConnectError> {
         let server = settings.server;
         let shared = Arc::new(ConnectionState {
             server: Arc::clone(&server),
             events: settings.events,
             calls: Mutex::default(),
-            opener: Mutex::new(settings.opener),
+            opener: Mutex::new(opener),
             is_shared: settings.is_shared,
             lists: ListCache::default(),
-            subscriptions: Mutex::default(),
-            listeners: AtomicUsize::new(0),
-            log_level: Mutex::default(),
-            has_ended: AtomicBool::new(false),
+            client: OnceLock::new(),
+            slot: OnceLock::new(),
+            interest: OnceLock::new(),
+            stage: AtomicU8::new(OPENING),
             last_use: AtomicU64::new(0),
             created: Instant::now(),
         });
@@ -128,7 +123,14 @@ impl Connection {
         };
         let info = client.server();
         let changes = subscribe_to_changes(&client, &server).await;
+        let _ = shared.client.set(client.clone());
+        // Counted before it can end.
         server.connected(info);
+        if !shared.has_opened() {
+            server.disconnected(None);
+            let ended = client.ended().unwrap_or(TransportError::Closed);
+            return Err(ConnectError::Unreachable(ended));
+        }
         Ok(Arc::new(Self {
             server,
             client,
@@ -170,14 +172,40 @@ impl Connection {
 
     /// Returns whether the connection can be used.
     pub(crate) fn is_open(&self) -> bool {
-        !self.shared.has_ended.load(Ordering::Acquire)
+        self.shared.stage.load(Ordering::Acquire) == OPEN && self.client.ended().is_none()
     }
 
-    /// Returns for how long no call has used the connection, or `None` if one does or a client is subscribed.
+    /// Returns whether a call runs on the connection.
+    pub(crate) fn is_busy(&self) -> bool {
+        !lock(&self.shared.calls).is_empty()
+    }
+
+    /// Returns whether calls of several callers run on the connection.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.is_shared
+    }
+
+    /// Restarts the idle time.
+    pub(super) fn note_use(&self) {
+        self.shared.note_use();
+    }
+
+    /// Reports the end of the connection to its place.
+    pub(super) fn set_slot(&self, slot: &Arc<Slot>) {
+        let _ = self.shared.slot.set(Arc::downgrade(slot));
+        let _ = self.shared.interest.set(Arc::clone(slot.interest()));
+    }
+
+    /// Tells clients that a list may have changed.
+    pub(super) fn announce(&self, kind: ListKind) {
+        if let Some(events) = self.shared.events.upgrade() {
+            events.list_changed(kind);
+        }
+    }
+
+    /// Returns for how long no call has used the connection, or `None` if one does or a client waits for changes.
     pub(crate) fn idle_time(&self) -> Option<Duration> {
-        let is_used = !lock(&self.shared.calls).is_empty()
-            || !lock(&self.shared.subscriptions).is_empty()
-            || self.shared.listeners.load(Ordering::Relaxed) > 0;
+        let is_used = self.is_busy() || self.interest().is_some_and(|interest| interest.is_any());
         let last_use = Duration::from_millis(self.shared.last_use.load(Ordering::Relaxed));
         (!is_used).then(|| self.shared.created.elapsed().saturating_sub(last_use))
     }
@@ -187,58 +215,29 @@ impl Connection {
         lock(&self.shared.opener).take_if(|opener| Arc::ptr_eq(opener, call));
     }
 
-    /// Adds a subscriber of a resource. The first one subscribes at the server.
-    pub(crate) async fn subscribe(&self, uri: &str, subscriber: &str) -> Result<(), CallError> {
-        let is_first = {
-            let mut subscriptions = lock(&self.shared.subscriptions);
-            let is_first = !subscriptions.contains_key(uri);
-            let subscription = subscriptions.entry(uri.to_owned()).or_default();
-            subscription.subscribers.insert(subscriber.to_owned());
-            is_first
-        };
-        if !is_first {
-            return Ok(());
-        }
-        match self.subscribe_at_server(uri).await {
-            Ok(stream) => {
-                if let Some(subscription) = lock(&self.shared.subscriptions).get_mut(uri) {
-                    subscription.stream = stream;
-                }
-                Ok(())
-            }
-            Err(error) => {
-                lock(&self.shared.subscriptions).remove(uri);
-                Err(error)
-            }
-        }
+    fn interest(&self) -> Option<&Arc<Interest>> {
+        self.shared.interest.get()
     }
 
-    async fn subscribe_at_server(&self, uri: &str) -> Result<Option<Subscription>, CallError> {
-        if !self.server.is_stateless() {
-            return self.client.subscribe(uri).await.map(|()| None);
+    /// Adds a subscriber of a resource. The first one subscribes at the server.
+    pub(crate) async fn subscribe(&self, uri: &str, subscriber: &str) -> Result<(), CallError> {
+        let Some(interest) = self.interest() else {
+            return Ok(());
+        };
+        if !interest.add_subscriber(uri, subscriber) {
+            return Ok(());
         }
-        let mut filter = SubscriptionFilter::default();
-        filter.resource_subscriptions = Some(vec![uri.to_owned()]);
-        self.client.listen(filter).await.map(Some)
+        let subscribed = self.shared.subscribe_at_server(uri, interest).await;
+        if subscribed.is_err() {
+            interest.remove(uri);
+        }
+        subscribed
     }
 
     /// Removes a subscriber of a resource. The last one unsubscribes at the server.
     pub(crate) async fn unsubscribe(&self, uri: &str, subscriber: &str) -> Result<(), CallError> {
-        let ended = {
-            let mut subscriptions = lock(&self.shared.subscriptions);
-            let Some(subscription) = subscriptions.get_mut(uri) else {
-                return Ok(());
-            };
-            subscription.subscribers.remove(subscriber);
-            if subscription.subscribers.is_empty() {
-                subscriptions.remove(uri)
-            } else {
-                None
-            }
-        };
-        match ended {
-            // Dropping the stream ends the subscription at a modern server.
-            Some(subscription) if subscription.stream.is_none() => {
+        match self.interest() {
+            Some(interest) if interest.remove_subscriber(uri, subscriber) => {
                 self.client.unsubscribe(uri).await
             }
             _ => Ok(()),
@@ -246,27 +245,58 @@ impl Connection {
     }
 
     /// Keeps the connection open for a client that waits for changes, until the guard is dropped.
-    pub(crate) fn keep_for_listener(self: &Arc<Self>) -> ListenerGuard {
-        self.shared.listeners.fetch_add(1, Ordering::Relaxed);
-        ListenerGuard(Arc::clone(self))
+    pub(crate) fn keep_for_listener(&self) -> Option<ListenerGuard> {
+        self.interest().map(Interest::add_listener)
     }
 
     /// Sets the level of log messages, if it is more verbose than the current one.
     pub(crate) async fn set_log_level(&self, level: LogLevel) -> Result<(), CallError> {
-        {
-            let mut current = lock(&self.shared.log_level);
+        if let Some(interest) = self.interest() {
+            let current = interest.log_level();
             if self.shared.is_shared && current.is_some_and(|current| current <= level) {
                 return Ok(());
             }
-            *current = Some(level);
+            interest.set_log_level(level);
         }
         self.client.set_log_level(level).await
     }
 
+    /// Subscribes again, and sets the log level again, as on the connection before. Errors are only logged.
+    pub(super) async fn restore(&self) {
+        let Some(interest) = self.interest() else {
+            return;
+        };
+        self.shared.restore_subscriptions(interest).await;
+        let has_logging = self.client.server().capabilities.logging.is_some();
+        if let Some(level) = interest.log_level().filter(|_| has_logging)
+            && let Err(error) = self.client.set_log_level(level).await
+        {
+            tracing::debug!(server = self.server.name(), %error, "the log level was not set");
+        }
+    }
+
     /// Ends the connection and its child process.
     pub(crate) async fn close(&self) {
-        self.shared.has_ended.store(true, Ordering::Release);
+        self.shared.ended(None);
         self.client.close().await;
+    }
+
+    /// Ends the connection in a task.
+    pub(super) fn close_in_background(&self) {
+        self.shared.ended(None);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let client = self.client.clone();
+            runtime.spawn(async move { client.close().await });
+        }
+    }
+}
+
+/// A connection that is not kept ends with the last call that uses it.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if self.is_open() {
+            self.close_in_background();
+        }
     }
 }
 
@@ -313,6 +343,47 @@ impl ConnectionState {
     fn register<'a>(&'a self, id: RelayCallId, call: &Arc<RunningCall>) -> RunningCallGuard<'a> {
         lock(&self.calls).insert(id, Arc::clone(call));
         RunningCallGuard { state: self, id }
+    }
+
+    async fn subscribe_at_server(&self, uri: &str, interest: &Interest) -> Result<(), CallError> {
+        let Some(client) = self.client.get() else {
+            return Ok(());
+        };
+        if !self.server.is_stateless() {
+            return client.subscribe(uri).await;
+        }
+        let mut filter = SubscriptionFilter::default();
+        filter.resource_subscriptions = Some(vec![uri.to_owned()]);
+        let stream = client.listen(filter).await?;
+        interest.set_stream(uri, Some(stream));
+        Ok(())
+    }
+
+    async fn restore_subscriptions(&self, interest: &Interest) {
+        for uri in interest.subscribed() {
+            if let Err(error) = self.subscribe_at_server(&uri, interest).await {
+                tracing::debug!(server = self.server.name(), %error, "a resource was not subscribed to");
+                interest.remove(&uri);
+            }
+        }
+    }
+
+    /// Records that the connection is open. Returns `false` if it has ended already.
+    fn has_opened(&self) -> bool {
+        let (acquire, release) = (Ordering::Acquire, Ordering::AcqRel);
+        (self.stage.compare_exchange(OPENING, OPEN, release, acquire)).is_ok()
+    }
+
+    /// Records the end of the connection: by itself, for a reason, or because it was closed.
+    fn ended(&self, reason: Option<&TransportError>) {
+        if self.stage.swap(ENDED, Ordering::AcqRel) != OPEN {
+            return;
+        }
+        let slot = self.slot.get().and_then(Weak::upgrade);
+        match (reason, slot) {
+            (Some(reason), Some(slot)) => slot.connection_died(&errors::transport_reason(reason)),
+            _ => self.server.disconnected(None),
+        }
     }
 
     fn note_use(&self) {
@@ -472,16 +543,33 @@ impl RelayHandler for MessageHandler {
     }
 
     fn on_gap(&self) {
-        if let Some(state) = self.0.upgrade() {
-            for kind in ListKind::ALL {
-                state.lists.invalidate(kind);
+        let Some(state) = self.0.upgrade() else {
+            return;
+        };
+        for kind in ListKind::ALL {
+            state.lists.invalidate(kind);
+            if let Some(events) = state.events.upgrade() {
+                events.list_changed(kind);
             }
+        }
+        // A renewed session at a legacy server has no subscriptions. Streams of a modern server renew themselves.
+        let interest = state
+            .interest
+            .get()
+            .filter(|_| !state.server.is_stateless());
+        if let Some(interest) = interest.cloned() {
+            tokio::spawn(async move { state.restore_subscriptions(&interest).await });
         }
     }
 
-    fn on_end(&self) {
-        if let Some(state) = self.0.upgrade() {
-            state.has_ended.store(true, Ordering::Release);
+    fn on_end(&self, reason: &TransportError) {
+        let Some(state) = self.0.upgrade() else {
+            return;
+        };
+        if matches!(reason, TransportError::ClientClosed) {
+            return state.ended(None);
         }
+        tracing::warn!(server = state.server.name(), %reason, "the connection to a server has ended");
+        state.ended(Some(reason));
     }
 }

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::{task::JoinSet, time::Instant};
 use turnbuckle_protocol::{
     RpcError,
     types::{ClientCapabilities, Implementation, tasks::EXTENSION},
@@ -20,6 +21,7 @@ use crate::{
     upstream::{
         Sharing, UpstreamServer,
         connection::{Connection, ConnectionSettings},
+        slot::{Slot, SlotError},
     },
 };
 
@@ -41,15 +43,22 @@ enum SharingKey {
     Call(u64),
 }
 
-/// The slot of a connection. Locked while it is opened, so that only one caller does it.
-type Slot = Arc<tokio::sync::Mutex<Option<Arc<Connection>>>>;
+/// The maximum numbers of connections to one server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConnectionLimits {
+    pub(crate) per_server: usize,
+    /// Connections of one principal.
+    pub(crate) per_principal: usize,
+}
 
 /// All upstream connections.
 pub(crate) struct ConnectionPool {
-    slots: Mutex<HashMap<ConnectionKey, Slot>>,
+    slots: Mutex<HashMap<ConnectionKey, Arc<Slot>>>,
+    /// The connections that are being closed.
+    closing: Mutex<JoinSet<()>>,
     events: Weak<dyn GatewayEvents>,
     own_info: Implementation,
-    max_per_server: usize,
+    limits: ConnectionLimits,
     next_call: std::sync::atomic::AtomicU64,
 }
 
@@ -57,13 +66,14 @@ impl ConnectionPool {
     pub(crate) fn new(
         events: Weak<dyn GatewayEvents>,
         own_info: Implementation,
-        max_per_server: usize,
+        limits: ConnectionLimits,
     ) -> Self {
         Self {
             slots: Mutex::default(),
+            closing: Mutex::default(),
             events,
             own_info,
-            max_per_server,
+            limits,
             next_call: std::sync::atomic::AtomicU64::new(0),
         }
     }
@@ -76,132 +86,136 @@ impl ConnectionPool {
         request: &RelayedRequest,
         call: Option<&Arc<RunningCall>>,
     ) -> Result<Arc<Connection>, RpcError> {
-        let sharing = self.sharing_key(server, request);
-        let is_shared = sharing == SharingKey::All;
-        // A modern server gets the capabilities of each request, and a shared legacy server gets none.
-        let capabilities = if is_shared {
-            ClientCapabilities::default()
-        } else {
-            relayed_capabilities(request)
-        };
-        let key = ConnectionKey {
-            server: server.index,
-            sharing,
-            capabilities: serde_json::to_string(&capabilities).unwrap_or_default(),
-        };
-        let client_info = if is_shared {
-            self.own_info.clone()
-        } else {
-            self.client_info(request)
-        };
-        let settings = ConnectionSettings {
-            server: Arc::clone(server),
-            events: self.events.clone(),
-            capabilities,
-            client_info,
-            is_shared,
-            opener: call.cloned(),
-        };
-        self.open_once(key, settings).await
+        let key = self.key(server, request);
+        // A slot may be removed just before it is used, because it was idle.
+        for _ in 0..3 {
+            let slot = self.slot(&key, server, request)?;
+            match slot.connection(call).await {
+                Ok(connection) => return Ok(connection),
+                Err(SlotError::Failed(error)) => return Err(error),
+                Err(SlotError::Removed) => {}
+            }
+        }
+        Err(errors::closing(server.name()))
     }
 
     /// Connects to a server without a request, to learn its capabilities.
     pub(crate) async fn probe(&self, server: &Arc<UpstreamServer>) -> Result<(), String> {
-        let settings = ConnectionSettings {
+        let settings = self.shared_settings(server);
+        let began = Instant::now();
+        let opened = Connection::open(settings, None).await;
+        let connection = opened.map_err(|error| {
+            tracing::warn!(server = server.name(), %error, "a server cannot be reached");
+            let reason = errors::connect_reason(&error);
+            server.failed(&reason, began);
+            reason
+        })?;
+        let is_kept = match server.settings.sharing {
+            Sharing::All => true,
+            Sharing::Auto => server.is_stateless(),
+            _ => false,
+        };
+        if is_kept {
+            let key = ConnectionKey {
+                server: server.index,
+                sharing: SharingKey::All,
+                capabilities: String::new(),
+            };
+            let slot = self.slot_with(&key, || (self.shared_settings(server), None, true));
+            if slot.is_ok_and(|slot| slot.adopts(&connection)) {
+                connection.restore().await;
+                return Ok(());
+            }
+        }
+        self.close_later(connection);
+        Ok(())
+    }
+
+    /// Identifies the connection for a request.
+    fn key(&self, server: &UpstreamServer, request: &RelayedRequest) -> ConnectionKey {
+        let sharing = self.sharing_key(server, request);
+        // A shared modern server gets the capabilities of each request, and a shared legacy server gets none.
+        let capabilities = match sharing {
+            SharingKey::All => String::new(),
+            _ => serde_json::to_string(&relayed_capabilities(request)).unwrap_or_default(),
+        };
+        ConnectionKey {
+            server: server.index,
+            sharing,
+            capabilities,
+        }
+    }
+
+    /// Returns the slot for a request.
+    fn slot(
+        &self,
+        key: &ConnectionKey,
+        server: &Arc<UpstreamServer>,
+        request: &RelayedRequest,
+    ) -> Result<Arc<Slot>, RpcError> {
+        self.slot_with(key, || {
+            if key.sharing == SharingKey::All {
+                return (self.shared_settings(server), None, true);
+            }
+            let settings = ConnectionSettings {
+                server: Arc::clone(server),
+                events: self.events.clone(),
+                capabilities: relayed_capabilities(request),
+                client_info: self.unshared_info(request),
+                is_shared: false,
+            };
+            let is_kept = !matches!(key.sharing, SharingKey::Call(_));
+            (settings, principal_key(request), is_kept)
+        })
+    }
+
+    fn shared_settings(&self, server: &Arc<UpstreamServer>) -> ConnectionSettings {
+        ConnectionSettings {
             server: Arc::clone(server),
             events: self.events.clone(),
             capabilities: ClientCapabilities::default(),
             client_info: self.own_info.clone(),
             is_shared: true,
-            opener: None,
-        };
-        let connection = Connection::open(settings).await.map_err(|error| {
-            tracing::warn!(server = server.name(), %error, "a server cannot be reached");
-            errors::connect_reason(&error)
-        });
-        let connection = connection.inspect_err(|reason| server.failed(reason.clone()))?;
-        let is_kept = server.settings.sharing == Sharing::All
-            || (server.settings.sharing == Sharing::Auto && server.is_stateless());
-        if is_kept {
-            let key = ConnectionKey {
-                server: server.index,
-                sharing: SharingKey::All,
-                capabilities: serde_json::to_string(&ClientCapabilities::default())
-                    .unwrap_or_default(),
-            };
-            let slot = Arc::new(tokio::sync::Mutex::new(Some(connection)));
-            lock(&self.slots).insert(key, slot);
-        } else {
-            connection.close().await;
         }
-        Ok(())
     }
 
-    async fn open_once(
+    /// Returns the slot of a key, or creates it. If a limit is reached, the connection that is idle for longest is closed.
+    fn slot_with(
         &self,
-        key: ConnectionKey,
-        settings: ConnectionSettings,
-    ) -> Result<Arc<Connection>, RpcError> {
-        let server = Arc::clone(&settings.server);
-        let slot = self.slot(&key, &server).await?;
-        let mut connection = slot.lock().await;
-        if let Some(open) = connection
-            .as_ref()
-            .filter(|connection| connection.is_open())
-        {
-            return Ok(Arc::clone(open));
+        key: &ConnectionKey,
+        create: impl FnOnce() -> (ConnectionSettings, Option<Arc<str>>, bool),
+    ) -> Result<Arc<Slot>, RpcError> {
+        let mut slots = lock(&self.slots);
+        if let Some(slot) = slots.get(key) {
+            return Ok(Arc::clone(slot));
         }
-        if let Some(reason) = server.retry_later() {
-            return Err(errors::unreachable(server.name(), &reason));
-        }
-        if let Some(ended) = connection.take() {
-            ended.close().await;
-        }
-        match Connection::open(settings).await {
-            Ok(opened) => {
-                *connection = Some(Arc::clone(&opened));
-                Ok(opened)
-            }
-            Err(error) => {
-                tracing::warn!(server = server.name(), %error, "a server cannot be reached");
-                let reason = errors::connect_reason(&error);
-                server.failed(reason.clone());
-                Err(errors::unreachable(server.name(), &reason))
-            }
-        }
-    }
-
-    /// Returns the slot of a key. If the server has too many connections, an idle one is closed first.
-    async fn slot(&self, key: &ConnectionKey, server: &UpstreamServer) -> Result<Slot, RpcError> {
-        let idle = {
-            let mut slots = lock(&self.slots);
-            if let Some(slot) = slots.get(key) {
-                return Ok(Arc::clone(slot));
-            }
-            let of_server = |other: &ConnectionKey| other.server == key.server;
-            let idle = if slots.keys().filter(|key| of_server(key)).count() < self.max_per_server {
-                None
-            } else {
-                let idle = longest_idle(&slots, of_server);
-                let busy = || {
-                    let message = format!("server `{}` has too many connections", server.name());
-                    RpcError::internal(message)
-                };
-                slots.remove(&idle.ok_or_else(busy)?)
-            };
-            let slot = Slot::default();
-            slots.insert(key.clone(), Arc::clone(&slot));
-            if idle.is_none() {
-                return Ok(slot);
-            }
-            idle
+        let (settings, owner, is_kept) = create();
+        let name = settings.server.name().to_owned();
+        let slot = Slot::new(settings, owner, is_kept);
+        let of_server = |other: &ConnectionKey, _: &Slot| other.server == key.server;
+        let of_owner = |other: &ConnectionKey, slot_of_other: &Slot| {
+            other.server == key.server && slot_of_other.owner == slot.owner
         };
-        if let Some(idle) = idle {
-            close(idle).await;
+        let mut removed = Vec::new();
+        if slot.owner.is_some() {
+            removed.extend(make_room(&mut slots, self.limits.per_principal, of_owner));
         }
-        let slots = lock(&self.slots);
-        let gone = || RpcError::internal("the gateway is closing");
-        slots.get(key).cloned().ok_or_else(gone)
+        removed.extend(make_room(&mut slots, self.limits.per_server, of_server));
+        let is_free = |limit, of: &dyn Fn(&ConnectionKey, &Slot) -> bool| {
+            let used = slots.iter().filter(|(key, slot)| of(key, slot));
+            used.count() < limit
+        };
+        let has_room = is_free(self.limits.per_server, &of_server)
+            && (slot.owner.is_none() || is_free(self.limits.per_principal, &of_owner));
+        let created = if has_room {
+            slots.insert(key.clone(), Arc::clone(&slot));
+            Ok(slot)
+        } else {
+            Err(errors::busy(&name))
+        };
+        drop(slots);
+        removed.iter().for_each(|slot| self.close_slot(slot));
+        created
     }
 
     fn sharing_key(&self, server: &UpstreamServer, request: &RelayedRequest) -> SharingKey {
@@ -223,8 +237,19 @@ impl ConnectionPool {
         }
     }
 
-    /// Returns the name under which a client is introduced to a server that only it uses.
-    pub(crate) fn client_info(&self, request: &RelayedRequest) -> Implementation {
+    /// Returns the name under which a client is introduced to a server: ours if others use the connection too.
+    pub(crate) fn client_info(
+        &self,
+        connection: &Connection,
+        request: &RelayedRequest,
+    ) -> Implementation {
+        if connection.is_shared() {
+            return self.own_info.clone();
+        }
+        self.unshared_info(request)
+    }
+
+    fn unshared_info(&self, request: &RelayedRequest) -> Implementation {
         let own = &self.own_info;
         match request.context().client() {
             Some(client) => {
@@ -237,79 +262,80 @@ impl ConnectionPool {
     }
 
     /// Closes the connections of a session.
-    pub(crate) async fn session_ended(&self, session: SessionKey) {
-        self.close_all(|key| key.sharing == SharingKey::Session(session))
-            .await;
+    pub(crate) fn session_ended(&self, session: SessionKey) {
+        self.remove(|key, _| key.sharing == SharingKey::Session(session));
     }
 
-    /// Closes the connection of a call, if only that call uses it.
-    pub(crate) async fn call_ended(&self, connection: &Arc<Connection>) {
-        if connection.server.settings.sharing == Sharing::Call {
-            connection.close().await;
-            self.close_idle(Duration::ZERO).await;
-        }
+    /// Closes connections that have been idle for some time, and forgets those that have ended.
+    pub(crate) fn close_idle(&self, timeout: Duration) {
+        self.remove(|_, slot| slot.idle_time().is_some_and(|idle| idle >= timeout));
+        let mut closing = lock(&self.closing);
+        while closing.try_join_next().is_some() {}
     }
 
-    /// Closes connections that have been idle for some time, and removes those that have ended.
-    pub(crate) async fn close_idle(&self, timeout: Duration) {
-        let is_idle = |slot: &Slot| {
-            let Ok(connection) = slot.try_lock() else {
-                return false;
-            };
-            match &*connection {
-                Some(connection) => {
-                    !connection.is_open()
-                        || connection.idle_time().is_some_and(|idle| idle >= timeout)
-                }
-                None => true,
-            }
-        };
-        // A slot that is referenced elsewhere is about to be used.
-        let removed: Vec<Slot> = lock(&self.slots)
-            .extract_if(|_, slot| Arc::strong_count(slot) == 1 && is_idle(slot))
-            .map(|(_, slot)| slot)
+    /// Opens connections again that have ended although clients wait for changes.
+    pub(crate) fn reopen_missed(&self) {
+        let missed: Vec<_> = lock(&self.slots)
+            .values()
+            .filter(|slot| slot.is_missed())
+            .cloned()
             .collect();
-        for slot in removed {
-            close(slot).await;
+        for slot in missed {
+            tokio::spawn(async move { slot.connection(None).await.is_ok() });
         }
     }
 
-    /// Closes all connections.
+    /// Closes all connections, and waits until their child processes have ended.
     pub(crate) async fn close(&self) {
-        self.close_all(|_| true).await;
+        self.remove(|_, _| true);
+        let mut closing = std::mem::take(&mut *lock(&self.closing));
+        while closing.join_next().await.is_some() {}
     }
 
-    async fn close_all(&self, matches: impl Fn(&ConnectionKey) -> bool) {
-        let removed: Vec<Slot> = lock(&self.slots)
-            .extract_if(|key, _| matches(key))
+    fn remove(&self, matches: impl Fn(&ConnectionKey, &Slot) -> bool) {
+        let removed: Vec<_> = lock(&self.slots)
+            .extract_if(|key, slot| matches(key, slot))
             .map(|(_, slot)| slot)
             .collect();
-        let mut closing = tokio::task::JoinSet::new();
-        for slot in removed {
-            closing.spawn(close(slot));
+        removed.iter().for_each(|slot| self.close_slot(slot));
+    }
+
+    fn close_slot(&self, slot: &Slot) {
+        if let Some(connection) = slot.remove() {
+            self.close_later(connection);
         }
-        closing.join_all().await;
+    }
+
+    /// Closes a connection in a task, because its child process may take seconds to end.
+    fn close_later(&self, connection: Arc<Connection>) {
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let mut closing = lock(&self.closing);
+            closing.spawn_on(async move { connection.close().await }, &runtime);
+        }
     }
 }
 
-async fn close(slot: Slot) {
-    let connection = slot.lock().await.take();
-    if let Some(connection) = connection {
-        connection.close().await;
+/// Removes slots without a connection, and then the one that is idle for longest, until there are fewer than `limit`.
+fn make_room(
+    slots: &mut HashMap<ConnectionKey, Arc<Slot>>,
+    limit: usize,
+    counts: impl Fn(&ConnectionKey, &Slot) -> bool,
+) -> Vec<Arc<Slot>> {
+    let count = |slots: &HashMap<ConnectionKey, Arc<Slot>>| {
+        slots.iter().filter(|(key, slot)| counts(key, slot)).count()
+    };
+    if count(slots) < limit {
+        return Vec::new();
     }
-}
-
-fn longest_idle(
-    slots: &HashMap<ConnectionKey, Slot>,
-    of_server: impl Fn(&ConnectionKey) -> bool,
-) -> Option<ConnectionKey> {
-    let idle_time = |slot: &Slot| slot.try_lock().ok()?.as_ref()?.idle_time();
-    slots
+    let idle = slots
         .iter()
-        .filter(|(key, _)| of_server(key))
-        .filter_map(|(key, slot)| Some((idle_time(slot)?, key)))
+        .filter(|(key, slot)| counts(key, slot))
+        .filter_map(|(key, slot)| Some(((!slot.is_occupied(), slot.idle_time()?), key)))
         .max_by_key(|(idle, _)| *idle)
-        .map(|(_, key)| key.clone())
+        .map(|(_, key)| key.clone());
+    idle.and_then(|key| slots.remove(&key))
+        .into_iter()
+        .collect()
 }
 
 /// Identifies the principal of a request.

@@ -1,0 +1,254 @@
+//! The place of a connection that callers share: it is opened once for all of them, and again after it has ended.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, Weak},
+    time::Duration,
+};
+
+use tokio::{sync::watch, task::AbortHandle, time::Instant};
+use turnbuckle_protocol::RpcError;
+
+use crate::{
+    calls::running::RunningCall,
+    convert::ListKind,
+    errors, lock,
+    upstream::{
+        connection::{Connection, ConnectionSettings},
+        health::Backoff,
+        interest::Interest,
+    },
+};
+
+/// The outcome of opening a connection.
+pub(super) type Opened = Result<Arc<Connection>, RpcError>;
+
+/// The place of a connection.
+pub(super) struct Slot {
+    settings: ConnectionSettings,
+    /// The principal that the connection counts against.
+    pub(super) owner: Option<Arc<str>>,
+    /// Whether the connection is kept for further requests. Otherwise it ends with the call that uses it.
+    is_kept: bool,
+    interest: Arc<Interest>,
+    state: Mutex<SlotState>,
+}
+
+struct SlotState {
+    connection: Option<Arc<Connection>>,
+    /// The connection if it is not kept.
+    borrowed: Weak<Connection>,
+    start: Option<Start>,
+    backoff: Backoff,
+    /// The time of the last start.
+    used: Instant,
+    is_removed: bool,
+}
+
+/// A connection that is being opened, in a task of its own: it does not end with the caller that came first.
+struct Start {
+    outcome: watch::Receiver<Option<Opened>>,
+    task: AbortHandle,
+}
+
+/// The reason that a slot returned no connection.
+pub(super) enum SlotError {
+    /// The slot was removed meanwhile.
+    Removed,
+    /// The connection could not be opened.
+    Failed(RpcError),
+}
+
+impl Slot {
+    pub(super) fn new(
+        settings: ConnectionSettings,
+        owner: Option<Arc<str>>,
+        is_kept: bool,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            settings,
+            owner,
+            is_kept,
+            interest: Arc::default(),
+            state: Mutex::new(SlotState {
+                connection: None,
+                borrowed: Weak::new(),
+                start: None,
+                backoff: Backoff::default(),
+                used: Instant::now(),
+                is_removed: false,
+            }),
+        })
+    }
+
+    /// Returns the open connection, or opens one. `opener` gets the requests that the server sends meanwhile.
+    pub(super) async fn connection(
+        self: &Arc<Self>,
+        opener: Option<&Arc<RunningCall>>,
+    ) -> Result<Arc<Connection>, SlotError> {
+        let mut outcome = {
+            let mut state = self.state();
+            if state.is_removed {
+                return Err(SlotError::Removed);
+            }
+            if let Some(open) = state.open() {
+                open.note_use();
+                return Ok(open);
+            }
+            match &state.start {
+                Some(start) => start.outcome.clone(),
+                None => self.start(&mut state, opener).map_err(SlotError::Failed)?,
+            }
+        };
+        // Fails if the start was aborted, because the slot was removed.
+        let outcome = outcome.wait_for(Option::is_some).await;
+        let outcome = outcome.ok().and_then(|outcome| outcome.clone());
+        let opened = outcome.ok_or(SlotError::Removed)?;
+        opened.map_err(SlotError::Failed)
+    }
+
+    /// Starts to open a connection, unless it is too early for another attempt.
+    fn start(
+        self: &Arc<Self>,
+        state: &mut SlotState,
+        opener: Option<&Arc<RunningCall>>,
+    ) -> Result<watch::Receiver<Option<Opened>>, RpcError> {
+        let server = &self.settings.server;
+        if let Some(error) = server.rejects_attempt() {
+            return Err(error);
+        }
+        let delay = (state.backoff.next_attempt())
+            .map_err(|reason| errors::unreachable(server.name(), &reason))?;
+        let ended = state.connection.take();
+        let (sender, outcome) = watch::channel(None);
+        let (slot, opener) = (Arc::clone(self), opener.cloned());
+        let task = tokio::spawn(async move {
+            if let Some(ended) = ended.filter(|ended| !ended.is_busy()) {
+                ended.close_in_background();
+            }
+            let opened = slot.open(delay, opener).await;
+            // Holds the connection until the callers have it, if nothing else does.
+            sender.send_replace(Some(opened));
+        });
+        state.used = Instant::now();
+        state.start = Some(Start {
+            outcome: outcome.clone(),
+            task: task.abort_handle(),
+        });
+        Ok(outcome)
+    }
+
+    async fn open(self: &Arc<Self>, delay: Duration, opener: Option<Arc<RunningCall>>) -> Opened {
+        tokio::time::sleep(delay).await;
+        let server = &self.settings.server;
+        let began = Instant::now();
+        let is_restart = lock(&self.state).backoff.has_died();
+        let opened = Connection::open(self.settings.clone(), opener).await;
+        if let Ok(connection) = &opened {
+            connection.set_slot(self);
+            connection.restore().await;
+        }
+        let mut state = self.state();
+        state.start = None;
+        match opened {
+            Ok(connection) => {
+                self.keep(&mut state, &connection);
+                drop(state);
+                if is_restart {
+                    ListKind::ALL
+                        .into_iter()
+                        .for_each(|kind| connection.announce(kind));
+                }
+                Ok(connection)
+            }
+            Err(error) => {
+                tracing::warn!(server = server.name(), %error, "a server cannot be reached");
+                let reason = errors::connect_reason(&error);
+                if !server.failed(&reason, began) {
+                    state.backoff.failed(began, &reason);
+                }
+                Err(server.down_error(&reason))
+            }
+        }
+    }
+
+    /// Uses a connection that was opened elsewhere, unless there is one. Returns whether it is used.
+    pub(super) fn adopts(self: &Arc<Self>, connection: &Arc<Connection>) -> bool {
+        let mut state = self.state();
+        if state.is_removed || state.start.is_some() || state.open().is_some() {
+            return false;
+        }
+        self.keep(&mut state, connection);
+        true
+    }
+
+    fn keep(self: &Arc<Self>, state: &mut SlotState, connection: &Arc<Connection>) {
+        connection.set_slot(self);
+        connection.note_use();
+        state.backoff.connected();
+        if self.is_kept {
+            state.connection = Some(Arc::clone(connection));
+        } else {
+            state.borrowed = Arc::downgrade(connection);
+        }
+    }
+
+    /// Records that the connection has ended by itself.
+    pub(super) fn connection_died(&self, reason: &str) {
+        let mut state = self.state();
+        state.backoff.died(reason);
+        let exhausted = state.backoff.is_exhausted().then_some(&state.backoff);
+        self.settings.server.disconnected(exhausted);
+    }
+
+    /// What the callers want to be told.
+    pub(super) fn interest(&self) -> &Arc<Interest> {
+        &self.interest
+    }
+
+    /// Returns whether a connection is open or being opened.
+    pub(super) fn is_occupied(&self) -> bool {
+        let state = self.state();
+        state.open().is_some() || state.start.is_some()
+    }
+
+    /// Returns whether a connection that clients wait for has ended, so that it has to be opened without a request.
+    pub(super) fn is_missed(&self) -> bool {
+        let is_occupied = self.is_occupied();
+        self.is_kept && !is_occupied && self.interest.is_any()
+    }
+
+    /// Returns for how long nobody has used the slot; `None` if it is in use.
+    pub(super) fn idle_time(&self) -> Option<Duration> {
+        let state = self.state();
+        if state.start.is_some() || self.interest.is_any() {
+            return None;
+        }
+        match state.open() {
+            Some(open) => open.idle_time(),
+            None => Some(state.used.elapsed()),
+        }
+    }
+
+    /// Makes the slot unusable, and returns its connection.
+    pub(super) fn remove(&self) -> Option<Arc<Connection>> {
+        let mut state = self.state();
+        state.is_removed = true;
+        if let Some(start) = state.start.take() {
+            start.task.abort();
+        }
+        let borrowed = state.borrowed.upgrade();
+        state.connection.take().or(borrowed)
+    }
+
+    fn state(&self) -> MutexGuard<'_, SlotState> {
+        lock(&self.state)
+    }
+}
+
+impl SlotState {
+    fn open(&self) -> Option<Arc<Connection>> {
+        let connection = self.connection.clone();
+        let connection = connection.or_else(|| self.borrowed.upgrade());
+        connection.filter(|connection| connection.is_open())
+    }
+}
