@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use tokio::{task::JoinSet, time::Instant};
 use turnbuckle_protocol::{
     RpcError,
@@ -29,6 +30,7 @@ use crate::{
     upstream::{
         Upstream, UpstreamServer, UpstreamStatus,
         pool::{ConnectionLimits, ConnectionPool},
+        server_set::{ServerId, ServerSet},
     },
 };
 
@@ -49,6 +51,17 @@ pub enum PrefixMode {
     Always,
     /// Never. Of equal names, the first server's is used.
     Never,
+}
+
+impl PrefixMode {
+    /// Returns whether names of this many servers begin with the name of their server.
+    pub(crate) fn applies_to(self, servers: usize) -> bool {
+        match self {
+            Self::Auto => servers > 1,
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
 }
 
 /// A gateway that has not been started.
@@ -196,12 +209,8 @@ impl Gateway {
     /// A server that cannot be reached is an error if it is the only one or required; otherwise it is left out and tried
     /// again.
     pub async fn start(self) -> Result<RunningGateway, StartError> {
-        let servers = self.servers()?;
-        let has_prefix = match self.prefix {
-            PrefixMode::Auto => servers.len() > 1,
-            PrefixMode::Always => true,
-            PrefixMode::Never => false,
-        };
+        let servers = UpstreamServer::all(self.upstreams, self.has_authenticated_callers)?;
+        let has_prefix = self.prefix.applies_to(servers.len());
         let state = Arc::new_cyclic(|weak: &Weak<GatewayState>| {
             let events: Weak<dyn GatewayEvents> = weak.clone();
             GatewayState {
@@ -215,8 +224,10 @@ impl Gateway {
                     },
                 ),
                 suspended: Arc::default(),
-                servers,
-                has_prefix,
+                servers: ArcSwap::from_pointee(ServerSet::new(servers, has_prefix)),
+                prefix: self.prefix,
+                has_authenticated_callers: self.has_authenticated_callers,
+                reloading: tokio::sync::Mutex::default(),
                 names: Mutex::default(),
                 server: OnceLock::new(),
                 announced: Default::default(),
@@ -233,24 +244,6 @@ impl Gateway {
         let _ = state.server.set(server.clone());
         tokio::spawn(maintain(Arc::downgrade(&state), self.idle_timeout));
         Ok(RunningGateway { state, server })
-    }
-
-    fn servers(&self) -> Result<Vec<Arc<UpstreamServer>>, StartError> {
-        if self.upstreams.is_empty() {
-            return Err(StartError::NoUpstream);
-        }
-        let mut names = HashSet::new();
-        let mut servers = Vec::new();
-        for (index, upstream) in self.upstreams.iter().enumerate() {
-            if !names.insert(&upstream.name) {
-                return Err(StartError::DuplicateName(upstream.name.to_string()));
-            }
-            if !upstream.scopes.is_empty() && !self.has_authenticated_callers {
-                return Err(StartError::UnauthenticatedScopes(upstream.name.to_string()));
-            }
-            servers.push(Arc::new(UpstreamServer::new(index, upstream.clone())?));
-        }
-        Ok(servers)
     }
 }
 
@@ -269,16 +262,13 @@ impl RunningGateway {
 
     /// Returns the status of all upstream servers.
     pub fn status(&self) -> Vec<UpstreamStatus> {
-        self.state
-            .servers
-            .iter()
-            .map(|server| server.status())
-            .collect()
+        let servers = self.state.servers();
+        servers.iter().map(|server| server.status()).collect()
     }
 
     /// Returns whether every required server is up; without required ones, whether any server is.
     pub fn is_ready(&self) -> bool {
-        let servers = &self.state.servers;
+        let servers = self.state.servers();
         let mut required = servers
             .iter()
             .filter(|server| server.settings.required)
@@ -287,6 +277,10 @@ impl RunningGateway {
             return servers.iter().any(|server| server.is_up());
         }
         required.all(|server| server.is_up())
+    }
+
+    pub(crate) fn state(&self) -> &Arc<GatewayState> {
+        &self.state
     }
 
     /// Ends all calls, upstream connections and child processes.
@@ -309,17 +303,20 @@ pub(crate) trait GatewayEvents: Send + Sync {
     /// A server announced that a list has changed.
     fn list_changed(&self, kind: ListKind);
     /// A server announced that a resource has changed.
-    fn resource_updated(&self, server: usize, uri: &str);
+    fn resource_updated(&self, server: ServerId, uri: &str);
 }
 
 /// The state of a running gateway.
 pub(crate) struct GatewayState {
-    pub(crate) servers: Vec<Arc<UpstreamServer>>,
+    servers: ArcSwap<ServerSet>,
     pub(crate) pool: ConnectionPool,
     pub(crate) suspended: Arc<SuspendedCalls>,
     /// The `_meta` object that names this server.
     pub(crate) identity: String,
-    pub(crate) has_prefix: bool,
+    pub(crate) prefix: PrefixMode,
+    pub(crate) has_authenticated_callers: bool,
+    /// Locked during a reload.
+    pub(crate) reloading: tokio::sync::Mutex<()>,
     /// The names of the last list of each kind.
     pub(crate) names: Mutex<[NameTable; 4]>,
     server: OnceLock<Server>,
@@ -347,7 +344,7 @@ impl GatewayEvents for GatewayState {
         });
     }
 
-    fn resource_updated(&self, server: usize, uri: &str) {
+    fn resource_updated(&self, server: ServerId, uri: &str) {
         let seen = self.seen_uri(server, uri);
         if let Some(front) = self.server.get() {
             front.resource_updated(seen);
@@ -368,7 +365,7 @@ async fn maintain(state: Weak<GatewayState>, idle_timeout: Duration) {
         let is_due = |server: &&Arc<UpstreamServer>| {
             !server.is_up() && server.retry_later().is_none() && server.begin_probe()
         };
-        for server in state.servers.iter().filter(is_due) {
+        for server in state.servers().iter().filter(is_due) {
             let (state, server) = (Arc::clone(&state), Arc::clone(server));
             // A server that is slow to start does not delay the others.
             tokio::spawn(async move {
@@ -388,13 +385,14 @@ impl GatewayState {
     /// Connects to all servers, to learn their capabilities.
     async fn probe_all(self: &Arc<Self>) -> Result<(), StartError> {
         let mut probes = JoinSet::new();
-        for server in &self.servers {
+        let servers = self.servers();
+        let limit = if servers.only().is_some() {
+            Duration::MAX
+        } else {
+            SERVER_TIMEOUT
+        };
+        for server in servers.iter() {
             let (state, server) = (Arc::clone(self), Arc::clone(server));
-            let limit = if self.servers.len() == 1 {
-                Duration::MAX
-            } else {
-                SERVER_TIMEOUT
-            };
             probes.spawn(async move {
                 let began = Instant::now();
                 let probed = tokio::time::timeout(limit, state.pool.probe(&server)).await;
@@ -411,7 +409,7 @@ impl GatewayState {
         }
         for outcome in probes.join_all().await {
             if let Err((server, reason)) = outcome
-                && (self.servers.len() == 1 || server.settings.required)
+                && (servers.only().is_some() || server.settings.required)
             {
                 return Err(StartError::Unreachable {
                     server: server.name().to_owned(),
@@ -434,20 +432,28 @@ impl GatewayState {
         }
     }
 
-    /// Returns the only server, if there is one.
-    pub(crate) fn only_server(&self) -> Option<&Arc<UpstreamServer>> {
-        match &*self.servers {
-            [server] => Some(server),
-            _ => None,
-        }
+    /// Returns the upstream servers of now.
+    pub(crate) fn servers(&self) -> Arc<ServerSet> {
+        self.servers.load_full()
+    }
+
+    pub(crate) fn replace_servers(&self, servers: ServerSet) {
+        self.servers.store(Arc::new(servers));
+    }
+
+    /// Returns a server, unless a reload has removed it.
+    pub(crate) fn server(&self, id: ServerId) -> Result<Arc<UpstreamServer>, RpcError> {
+        let removed = || RpcError::internal("the server was removed or changed; call again");
+        self.servers.load().by_id(id).cloned().ok_or_else(removed)
     }
 
     /// Returns the URI under which clients know a resource of a server.
-    fn seen_uri(&self, server: usize, uri: &str) -> String {
+    fn seen_uri(&self, server: ServerId, uri: &str) -> String {
         let names = lock(&self.names);
         match names[ListKind::Resources as usize].get(uri) {
             Some(resolved) if resolved.server != server => {
-                own_uri(self.servers[server].name(), uri)
+                let server = self.server(server);
+                server.map_or_else(|_| uri.to_owned(), |server| own_uri(server.name(), uri))
             }
             _ => uri.to_owned(),
         }

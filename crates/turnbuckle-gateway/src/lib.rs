@@ -18,12 +18,14 @@ mod lifecycle;
 mod observation;
 mod policy;
 mod raw_json;
+mod reload;
 mod routing;
 mod upstream;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use gateway::{Gateway, PrefixMode, RunningGateway, StartError};
+pub use reload::Reload;
 pub use upstream::{Sharing, Upstream, UpstreamState, UpstreamStatus};
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

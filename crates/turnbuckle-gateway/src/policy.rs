@@ -65,7 +65,7 @@ impl GatewayState {
     ) -> Result<(), RpcError> {
         observe(request, |record| record.set_server(server));
         let caller = ServerCaller {
-            server: server.index,
+            server: server.id,
             request,
         };
         let Some(Err(wait)) = self.rates.as_ref().map(|rates| rates.acquire(&caller)) else {

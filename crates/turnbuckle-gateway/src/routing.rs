@@ -37,7 +37,7 @@ impl GatewayState {
             "completion/complete" => self.complete(request).await,
             "logging/setLevel" => self.set_log_level(request).await,
             method if method.starts_with("tasks/") => Err(RpcError::method_not_found(method)),
-            method => match self.only_server() {
+            method => match self.servers().only() {
                 Some(server) => {
                     self.limit_rate(server, request)?;
                     self.relay_call(server, request, None).await
@@ -81,8 +81,8 @@ impl GatewayState {
             value: quote(&resolved.original),
             original: resolved.original,
         };
-        let server = &self.servers[resolved.server];
-        self.relay_call(server, request, Some(&target)).await
+        let server = self.server(resolved.server)?;
+        self.relay_call(&server, request, Some(&target)).await
     }
 
     /// Finds the server of a name or URI, and applies the policy to the name that the server uses.
@@ -103,8 +103,8 @@ impl GatewayState {
         let Some(resolved) = resolved else {
             return Err(self.unknown(kind, name, request));
         };
-        let server = &self.servers[resolved.server];
-        let authorized = self.authorize(server, kind, &resolved.original, request);
+        let server = self.server(resolved.server)?;
+        let authorized = self.authorize(&server, kind, &resolved.original, request);
         match authorized.await {
             Ok(()) => Ok(resolved),
             Err(Refusal::Denied) => Err(self.unknown(kind, name, request)),
@@ -113,6 +113,7 @@ impl GatewayState {
     }
 
     pub(crate) fn find(&self, kind: ListKind, name: &str) -> Option<ResolvedName> {
+        let servers = self.servers();
         let of_server = |server| ResolvedName {
             server,
             original: name.to_owned(),
@@ -120,19 +121,19 @@ impl GatewayState {
         if kind == ListKind::Resources
             && let Some((server, original)) = parse_own_uri(name)
         {
-            let server = self
-                .servers
-                .iter()
-                .position(|known| known.name() == server)?;
+            let server = servers.by_name(server)?.id;
             return Some(ResolvedName { server, original });
         }
-        let is_single = self.servers.len() == 1;
         let is_uri = matches!(kind, ListKind::Resources | ListKind::Templates);
-        if is_single && (is_uri || !self.has_prefix) {
-            return Some(of_server(0));
+        if let Some(only) = servers.only()
+            && (is_uri || !servers.has_prefix)
+        {
+            return Some(of_server(only.id));
         }
         let names = lock(&self.names);
         let found = names[kind as usize].get(name).cloned();
+        // The names may be those of a set before the last reload.
+        let found = found.filter(|found| servers.by_id(found.server).is_some());
         if kind != ListKind::Resources {
             return found;
         }
@@ -157,8 +158,8 @@ impl GatewayState {
 
     /// Returns the error for a name that no server has.
     pub(crate) fn unknown(&self, kind: ListKind, name: &str, request: &RelayedRequest) -> RpcError {
-        let down: Vec<_> = self
-            .servers
+        let servers = self.servers();
+        let down: Vec<_> = servers
             .iter()
             .filter(|server| !server.is_up())
             .map(|server| server.name())
@@ -205,7 +206,7 @@ impl GatewayState {
             value: edit(reference, &[], &[(member, quote(&resolved.original))])?,
             original: resolved.original,
         };
-        let server = &self.servers[resolved.server];
-        self.relay_call(server, request, Some(&target)).await
+        let server = self.server(resolved.server)?;
+        self.relay_call(&server, request, Some(&target)).await
     }
 }

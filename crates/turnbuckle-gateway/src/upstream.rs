@@ -5,6 +5,7 @@ mod health;
 pub(crate) mod interest;
 pub(crate) mod list_cache;
 pub(crate) mod pool;
+pub(crate) mod server_set;
 mod slot;
 
 use std::{
@@ -22,7 +23,10 @@ use turnbuckle_client::{LifecycleMode, ServerInfo, Target, Timeouts};
 use turnbuckle_protocol::RpcError;
 
 pub use self::health::UpstreamState;
-use self::health::{Backoff, UpstreamHealth};
+use self::{
+    health::{Backoff, UpstreamHealth},
+    server_set::ServerId,
+};
 use crate::{StartError, errors, lifecycle::is_stateless_server, lock, policy::Policy};
 
 /// Callers that share one connection to a server.
@@ -85,6 +89,7 @@ pub struct Upstream {
     pub(crate) allow: Vec<String>,
     pub(crate) deny: Vec<String>,
     pub(crate) scopes: Vec<(String, String)>,
+    fingerprint: Option<Arc<str>>,
 }
 
 impl Upstream {
@@ -103,6 +108,7 @@ impl Upstream {
             allow: Vec::new(),
             deny: Vec::new(),
             scopes: Vec::new(),
+            fingerprint: None,
         }
     }
 
@@ -158,6 +164,23 @@ impl Upstream {
         self.lifecycle_mode = mode;
         self
     }
+
+    /// Identifies the server and all its settings for a [reload](crate::RunningGateway::reload): a server with the name
+    /// and fingerprint of a running one is the same. Without a fingerprint, only clones of this value are.
+    #[must_use]
+    pub fn fingerprint(mut self, text: impl Into<String>) -> Self {
+        self.fingerprint = Some(text.into().into());
+        self
+    }
+
+    /// Returns whether a reload keeps the connections of this server for `other`, which has the same name.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (&self.fingerprint, &other.fingerprint) {
+            (Some(known), Some(new)) => known == new,
+            (None, None) => Arc::ptr_eq(&self.target, &other.target),
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Debug for Upstream {
@@ -171,8 +194,7 @@ impl fmt::Debug for Upstream {
 
 /// An upstream server that the gateway uses.
 pub(crate) struct UpstreamServer {
-    /// The position in the configuration.
-    pub(crate) index: usize,
+    pub(crate) id: ServerId,
     pub(crate) settings: Upstream,
     pub(crate) policy: Policy,
     /// What the server said about itself in the last handshake.
@@ -180,18 +202,53 @@ pub(crate) struct UpstreamServer {
     health: Mutex<UpstreamHealth>,
     /// Whether a connection is being opened without a request.
     is_probed: AtomicBool,
+    is_retired: AtomicBool,
 }
 
 impl UpstreamServer {
-    pub(crate) fn new(index: usize, settings: Upstream) -> Result<Self, StartError> {
+    /// Creates the servers of a gateway, in order.
+    pub(crate) fn all(
+        upstreams: impl IntoIterator<Item = Upstream>,
+        has_authenticated_callers: bool,
+    ) -> Result<Vec<Arc<Self>>, StartError> {
+        let mut servers: Vec<Arc<Self>> = Vec::new();
+        for upstream in upstreams {
+            if servers
+                .iter()
+                .any(|server| server.name() == &*upstream.name)
+            {
+                return Err(StartError::DuplicateName(upstream.name.to_string()));
+            }
+            if !upstream.scopes.is_empty() && !has_authenticated_callers {
+                return Err(StartError::UnauthenticatedScopes(upstream.name.to_string()));
+            }
+            servers.push(Arc::new(Self::new(upstream)?));
+        }
+        if servers.is_empty() {
+            return Err(StartError::NoUpstream);
+        }
+        Ok(servers)
+    }
+
+    pub(crate) fn new(settings: Upstream) -> Result<Self, StartError> {
         Ok(Self {
-            index,
+            id: server_set::next_id(),
             policy: Policy::new(&settings)?,
             settings,
             info: ArcSwapOption::empty(),
             health: Mutex::new(UpstreamHealth::new()),
             is_probed: AtomicBool::new(false),
+            is_retired: AtomicBool::new(false),
         })
+    }
+
+    /// Ends the opening of connections: a reload has removed the server.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::SeqCst)
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -9,7 +9,8 @@ use crate::{gateway::GatewayState, upstream::UpstreamServer};
 
 impl GatewayState {
     pub(crate) fn server_states(&self) -> serde_json::Value {
-        let states = self.servers.iter().map(|server| {
+        let servers = self.servers();
+        let states = servers.iter().map(|server| {
             let status = server.status();
             json!({
                 "name": status.name,
@@ -24,7 +25,8 @@ impl GatewayState {
 
     pub(crate) fn capabilities(&self) -> ServerCapabilities {
         let mut union = ServerCapabilities::new().logging(JsonObject::new());
-        for server in &self.servers {
+        let servers = self.servers();
+        for server in servers.iter() {
             let info = server.info.load();
             let Some(info) = info.as_ref() else {
                 continue;
@@ -43,7 +45,7 @@ impl GatewayState {
             if capabilities.completions.is_some() {
                 union.completions = Some(JsonObject::new());
             }
-            if self.servers.len() == 1 {
+            if servers.only().is_some() {
                 union.extensions = capabilities.extensions.clone();
                 if let Some(extensions) = &mut union.extensions {
                     extensions.remove(EXTENSION);
@@ -58,11 +60,12 @@ impl GatewayState {
             let info = server.info.load();
             info.as_ref().and_then(|info| info.instructions.clone())
         };
-        if let Some(server) = self.only_server() {
+        let servers = self.servers();
+        if let Some(server) = servers.only() {
             return of_server(server);
         }
         let mut texts = Vec::new();
-        for server in &self.servers {
+        for server in servers.iter() {
             let name = server.name();
             if !server.is_up() {
                 texts.push(format!("Server `{name}` is down now."));

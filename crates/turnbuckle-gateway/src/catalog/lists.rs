@@ -33,7 +33,8 @@ impl GatewayState {
             ));
         }
         let collected = self.collect(kind, request).await;
-        if let (Some(_), Some(error)) = (self.only_server(), collected.error) {
+        let servers = self.servers();
+        if let (Some(_), Some(error)) = (servers.only(), collected.error) {
             return Err(error);
         }
         let mut result = ObjectWriter::new();
@@ -41,7 +42,7 @@ impl GatewayState {
             kind.items_member(),
             &format!("[{}]", collected.items.join(",")),
         );
-        if self.servers.len() > 1 {
+        if servers.len() > 1 {
             let meta = json!({ "dev.turnbuckle/servers": self.server_states() });
             result.member("_meta", &meta.to_string());
         }
@@ -56,15 +57,15 @@ impl GatewayState {
         request: &RelayedRequest,
     ) -> CollectedList {
         let mut requests = JoinSet::new();
-        for server in &self.servers {
+        let servers = self.servers();
+        let limit = if servers.only().is_some() {
+            Duration::MAX
+        } else {
+            SERVER_TIMEOUT
+        };
+        for (index, server) in servers.iter().enumerate() {
             let (state, server, request) = (Arc::clone(self), Arc::clone(server), request.clone());
             requests.spawn(async move {
-                let index = server.index;
-                let limit = if state.servers.len() == 1 {
-                    Duration::MAX
-                } else {
-                    SERVER_TIMEOUT
-                };
                 let listed = tokio::time::timeout(limit, state.list_of(&server, kind, &request));
                 let timeout = |_| Err(errors::unreachable(server.name(), "timeout"));
                 (index, listed.await.unwrap_or_else(timeout))
@@ -77,7 +78,17 @@ impl GatewayState {
         for (index, listed) in lists {
             match listed {
                 Ok((items, pair)) => {
-                    self.add_items(kind, index, &items, pair, &mut names, &mut collected.items);
+                    let server = &servers[index];
+                    let has_prefix = servers.has_prefix;
+                    add_items(
+                        kind,
+                        server,
+                        has_prefix,
+                        &items,
+                        pair,
+                        &mut names,
+                        &mut collected.items,
+                    );
                 }
                 Err(error) => collected.error = Some(error),
             }
@@ -110,50 +121,49 @@ impl GatewayState {
             },
         ))
     }
+}
 
-    /// Adds the items of a server under the names that clients see. Invalid ones are left out.
-    pub(crate) fn add_items(
-        &self,
-        kind: ListKind,
-        index: usize,
-        items: &[ListItem],
-        pair: RevisionPair,
-        names: &mut NameTable,
-        out: &mut Vec<String>,
-    ) {
-        let server = &self.servers[index];
-        for item in items
-            .iter()
-            .filter(|item| server.policy.permits(kind, &item.name))
-        {
-            let seen = match kind {
-                ListKind::Resources => names.add_uri(index, server.name(), &item.name),
-                ListKind::Templates => names.add_uri(index, server.name(), &item.name),
-                ListKind::Tools | ListKind::Prompts if self.has_prefix => {
-                    names.add_prefixed(index, server.name(), &item.name)
-                }
-                ListKind::Tools | ListKind::Prompts => {
-                    if !names.add_first(index, &item.name) {
-                        continue;
-                    }
-                    item.name.clone()
-                }
-            };
-            let converted = kind.item(&item.json, pair).and_then(|json| {
-                if seen == item.name {
-                    return Ok(json);
-                }
-                edit(&json, &[], &[(kind.name_member(), quote(&seen))])
-            });
-            match converted {
-                Ok(json) => out.push(json),
-                Err(error) => tracing::warn!(
-                    server = server.name(),
-                    item = item.name,
-                    error = %error.message,
-                    "an invalid item is left out"
-                ),
+/// Adds the items of a server under the names that clients see. Invalid ones are left out.
+pub(crate) fn add_items(
+    kind: ListKind,
+    server: &UpstreamServer,
+    has_prefix: bool,
+    items: &[ListItem],
+    pair: RevisionPair,
+    names: &mut NameTable,
+    out: &mut Vec<String>,
+) {
+    for item in items
+        .iter()
+        .filter(|item| server.policy.permits(kind, &item.name))
+    {
+        let seen = match kind {
+            ListKind::Resources => names.add_uri(server.id, server.name(), &item.name),
+            ListKind::Templates => names.add_uri(server.id, server.name(), &item.name),
+            ListKind::Tools | ListKind::Prompts if has_prefix => {
+                names.add_prefixed(server.id, server.name(), &item.name)
             }
+            ListKind::Tools | ListKind::Prompts => {
+                if !names.add_first(server.id, &item.name) {
+                    continue;
+                }
+                item.name.clone()
+            }
+        };
+        let converted = kind.item(&item.json, pair).and_then(|json| {
+            if seen == item.name {
+                return Ok(json);
+            }
+            edit(&json, &[], &[(kind.name_member(), quote(&seen))])
+        });
+        match converted {
+            Ok(json) => out.push(json),
+            Err(error) => tracing::warn!(
+                server = server.name(),
+                item = item.name,
+                error = %error.message,
+                "an invalid item is left out"
+            ),
         }
     }
 }

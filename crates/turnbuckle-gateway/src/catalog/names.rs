@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use sha2::{Digest, Sha256};
 use turnbuckle_text::percent::{decode_strict, encode_component};
 
+use crate::upstream::server_set::ServerId;
+
 /// Maximum length of a name.
 const MAX_NAME_BYTES: usize = 128;
 /// Hexadecimal digits of the digest in a name that had to be changed.
@@ -16,8 +18,7 @@ const DIGEST_DIGITS: usize = 8;
 /// The place of a tool, prompt or resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ResolvedName {
-    /// The position of the server in the configuration.
-    pub(crate) server: usize,
+    pub(crate) server: ServerId,
     /// The name or URI that the server uses.
     pub(crate) original: String,
 }
@@ -30,7 +31,12 @@ pub(crate) struct NameTable {
 
 impl NameTable {
     /// Adds the name of a server's item, and returns the name that clients see.
-    pub(crate) fn add_prefixed(&mut self, server: usize, prefix: &str, original: &str) -> String {
+    pub(crate) fn add_prefixed(
+        &mut self,
+        server: ServerId,
+        prefix: &str,
+        original: &str,
+    ) -> String {
         let name = format!("{prefix}_{original}");
         let name = if name.len() > MAX_NAME_BYTES || self.belongs_to_other(&name, server, original)
         {
@@ -42,7 +48,7 @@ impl NameTable {
     }
 
     /// Adds a name as it is, unless an earlier server has it. Returns whether it was added.
-    pub(crate) fn add_first(&mut self, server: usize, name: &str) -> bool {
+    pub(crate) fn add_first(&mut self, server: ServerId, name: &str) -> bool {
         if self.belongs_to_other(name, server, name) {
             return false;
         }
@@ -52,7 +58,7 @@ impl NameTable {
 
     /// Adds the URI of a server's resource, and returns the URI that clients see: the same one, unless an earlier
     /// server has it.
-    pub(crate) fn add_uri(&mut self, server: usize, server_name: &str, uri: &str) -> String {
+    pub(crate) fn add_uri(&mut self, server: ServerId, server_name: &str, uri: &str) -> String {
         let seen = if self.belongs_to_other(uri, server, uri) {
             own_uri(server_name, uri)
         } else {
@@ -66,7 +72,7 @@ impl NameTable {
     }
 
     /// Returns the only server with resources of the URI's scheme.
-    pub(crate) fn only_server_of_scheme(&self, uri: &str) -> Option<usize> {
+    pub(crate) fn only_server_of_scheme(&self, uri: &str) -> Option<ServerId> {
         let scheme = scheme(uri)?;
         let mut servers = self
             .by_name
@@ -77,12 +83,12 @@ impl NameTable {
         servers.all(|server| server == first).then_some(first)
     }
 
-    fn belongs_to_other(&self, name: &str, server: usize, original: &str) -> bool {
+    fn belongs_to_other(&self, name: &str, server: ServerId, original: &str) -> bool {
         let existing = self.by_name.get(name);
         existing.is_some_and(|found| found.server != server || found.original != original)
     }
 
-    fn insert(&mut self, name: String, server: usize, original: &str) -> String {
+    fn insert(&mut self, name: String, server: ServerId, original: &str) -> String {
         let original = original.to_owned();
         self.by_name
             .insert(name.clone(), ResolvedName { server, original });

@@ -22,8 +22,8 @@ impl GatewayState {
         let missing = || RpcError::invalid_params("`uri` is missing");
         let uri = params.string("uri")?.ok_or_else(missing)?;
         let resolved = self.resolve(ListKind::Resources, &uri, request).await?;
-        let server = &self.servers[resolved.server];
-        let connection = self.pool.get(server, request, None).await?;
+        let server = self.server(resolved.server)?;
+        let connection = self.pool.get(&server, request, None).await?;
         let subscriber = format!("{:?}", request.session());
         let changed = if request.method() == "resources/subscribe" {
             connection.subscribe(&resolved.original, &subscriber).await
@@ -44,7 +44,7 @@ impl GatewayState {
         let params = RawObject::parse(request.params())?;
         let level = params.string("level")?.and_then(|level| level.parse().ok());
         let level = level.ok_or_else(|| RpcError::invalid_params("`level` is not a log level"))?;
-        for server in &self.servers {
+        for server in self.servers().iter() {
             let Ok(connection) = self.pool.get(server, request, None).await else {
                 continue;
             };
@@ -67,7 +67,7 @@ impl GatewayState {
         let mut id = [0; 8];
         let _ = getrandom::fill(&mut id);
         listener.subscriber = format!("{id:?}");
-        for server in &self.servers {
+        for server in self.servers().iter() {
             if let Ok(connection) = self.pool.get(server, request, None).await {
                 listener.kept.extend(connection.keep_for_listener());
             }
@@ -76,8 +76,10 @@ impl GatewayState {
             let Ok(resolved) = self.resolve(ListKind::Resources, uri, request).await else {
                 continue;
             };
-            let server = &self.servers[resolved.server];
-            let Ok(connection) = self.pool.get(server, request, None).await else {
+            let Ok(server) = self.server(resolved.server) else {
+                continue;
+            };
+            let Ok(connection) = self.pool.get(&server, request, None).await else {
                 continue;
             };
             let subscribed = connection

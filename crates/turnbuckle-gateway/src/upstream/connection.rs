@@ -205,9 +205,14 @@ impl Connection {
 
     /// Returns for how long no call has used the connection, or `None` if one does or a client waits for changes.
     pub(crate) fn idle_time(&self) -> Option<Duration> {
-        let is_used = self.is_busy() || self.interest().is_some_and(|interest| interest.is_any());
+        let is_awaited = self.interest().is_some_and(|interest| interest.is_any());
+        self.unused_time().filter(|_| !is_awaited)
+    }
+
+    /// Returns for how long no call has used the connection, or `None` if one does.
+    pub(crate) fn unused_time(&self) -> Option<Duration> {
         let last_use = Duration::from_millis(self.shared.last_use.load(Ordering::Relaxed));
-        (!is_used).then(|| self.shared.created.elapsed().saturating_sub(last_use))
+        (!self.is_busy()).then(|| self.shared.created.elapsed().saturating_sub(last_use))
     }
 
     /// The call that opened the connection has ended.
@@ -530,7 +535,7 @@ impl RelayHandler for MessageHandler {
                 let uri = RawObject::parse(params).ok();
                 let uri = uri.and_then(|object| object.string("uri").ok()?.map(String::from));
                 if let (Some(uri), Some(events)) = (uri, state.events.upgrade()) {
-                    events.resource_updated(state.server.index, &uri);
+                    events.resource_updated(state.server.id, &uri);
                 }
             }
             "notifications/cancelled" | "notifications/subscriptions/acknowledged" => {}

@@ -21,14 +21,18 @@ use crate::{
     upstream::{
         Sharing, UpstreamServer,
         connection::{Connection, ConnectionSettings},
+        server_set::ServerId,
         slot::{Slot, SlotError},
     },
 };
 
+/// The interval in which a removed server is checked for running calls.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Identifies a connection: requests with equal keys share it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ConnectionKey {
-    server: usize,
+    server: ServerId,
     sharing: SharingKey,
     /// The declared capabilities, as JSON; empty if every request declares its own.
     capabilities: String,
@@ -117,7 +121,7 @@ impl ConnectionPool {
         };
         if is_kept {
             let key = ConnectionKey {
-                server: server.index,
+                server: server.id,
                 sharing: SharingKey::All,
                 capabilities: String::new(),
             };
@@ -140,7 +144,7 @@ impl ConnectionPool {
             _ => serde_json::to_string(&relayed_capabilities(request)).unwrap_or_default(),
         };
         ConnectionKey {
-            server: server.index,
+            server: server.id,
             sharing,
             capabilities,
         }
@@ -190,6 +194,10 @@ impl ConnectionPool {
             return Ok(Arc::clone(slot));
         }
         let (settings, owner, is_kept) = create();
+        // Under the lock: `retire` removes the slots afterwards.
+        if settings.server.is_retired() {
+            return Err(errors::closing(settings.server.name()));
+        }
         let name = settings.server.name().to_owned();
         let slot = Slot::new(settings, owner, is_kept);
         let of_server = |other: &ConnectionKey, _: &Slot| other.server == key.server;
@@ -283,6 +291,22 @@ impl ConnectionPool {
         for slot in missed {
             tokio::spawn(async move { slot.connection(None).await.is_ok() });
         }
+    }
+
+    /// Closes the connections of a server that is not used anymore: each when its calls have ended, all after `timeout`.
+    pub(crate) async fn retire(&self, server: &UpstreamServer, timeout: Duration) {
+        server.retire();
+        let of_server = |key: &ConnectionKey| key.server == server.id;
+        let deadline = Instant::now() + timeout;
+        loop {
+            self.remove(|key, slot| of_server(key) && slot.is_unused_for(DRAIN_INTERVAL));
+            let is_closed = !lock(&self.slots).keys().any(of_server);
+            if is_closed || Instant::now() >= deadline {
+                break;
+            }
+            tokio::time::sleep(DRAIN_INTERVAL).await;
+        }
+        self.remove(|key, _| of_server(key));
     }
 
     /// Closes all connections, and waits until their child processes have ended.

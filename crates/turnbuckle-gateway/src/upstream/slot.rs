@@ -229,6 +229,17 @@ impl Slot {
         }
     }
 
+    /// Returns whether no call has used the slot for some time, even if clients wait for changes.
+    pub(super) fn is_unused_for(&self, time: Duration) -> bool {
+        let state = self.state();
+        let unused = match (&state.start, state.open()) {
+            (Some(_), _) => None,
+            (None, Some(open)) => open.unused_time(),
+            (None, None) => Some(state.used.elapsed()),
+        };
+        unused.is_some_and(|unused| unused >= time)
+    }
+
     /// Makes the slot unusable, and returns its connection.
     pub(super) fn remove(&self) -> Option<Arc<Connection>> {
         let mut state = self.state();

@@ -8,5 +8,6 @@ mod failures;
 mod policy;
 mod rate_limits;
 mod raw;
+mod reload;
 mod suspended;
 mod upstreams;
