@@ -65,9 +65,7 @@ pub(crate) fn route(
             dispatch.list(|server| Some(&server.prompts).filter(|prompts| prompts.is_advertised()))
         }
         "completion/complete" => dispatch.complete(),
-        "server/discover" => {
-            dispatch.respond_now(|call| Ok(crate::lifecycle::stateless::discover(call)))
-        }
+        "server/discover" => dispatch.respond_now(crate::lifecycle::stateless::discover),
         "subscriptions/listen" => dispatch.listen(),
         "tasks/get" | "tasks/update" | "tasks/cancel" | "tasks/result" | "tasks/list" => {
             dispatch.tasks()

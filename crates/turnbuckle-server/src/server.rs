@@ -18,9 +18,12 @@ use composition::CatalogComposition;
 pub use mount::MountError;
 use relay::Relay;
 pub(crate) use state::SharedState;
-use turnbuckle_protocol::types::{
-    Icon, Implementation, ListCapability, ResourcesCapability, ServerCapabilities,
-    Tool as ToolDefinition, tasks::EXTENSION,
+use turnbuckle_protocol::{
+    Meta, RpcError,
+    types::{
+        Icon, Implementation, ListCapability, ResourcesCapability, ServerCapabilities,
+        Tool as ToolDefinition, tasks::EXTENSION,
+    },
 };
 use turnbuckle_store::Store;
 
@@ -400,6 +403,23 @@ impl Server {
     pub(crate) fn instructions_text(&self) -> Option<String> {
         let relayed = self.relay_ref().and_then(|relay| relay.instructions());
         relayed.or_else(|| self.inner.settings.instructions.clone())
+    }
+
+    /// Returns the members that the relay adds to the `_meta` of `initialize` and `server/discover`.
+    pub(crate) fn relay_meta(&self) -> Meta {
+        let mut meta = Meta::new();
+        if let Some(relay) = self.relay_ref() {
+            for (key, value) in relay.meta() {
+                meta.insert_reserved(key, value);
+            }
+        }
+        meta
+    }
+
+    /// Returns the error of a relay that cannot serve clients now.
+    pub(crate) fn check_available(&self) -> Result<(), RpcError> {
+        self.relay_ref()
+            .map_or(Ok(()), |relay| relay.check_available())
     }
 
     /// The relay, if the server has one.

@@ -41,7 +41,7 @@ pub(crate) async fn listen(
         filter.task_ids = Some(Box::pin(tasks::visible_tasks(&call, ids)).await?);
     }
     let _relayed = match call.server.relay_ref() {
-        Some(relay) => Box::pin(relay.subscribe(RelayedRequest::listen(&call), &filter)).await,
+        Some(relay) => Box::pin(relay.subscribe(RelayedRequest::listen(&call), &mut filter)).await,
         None => None,
     };
     let acknowledged = AcknowledgedParams {

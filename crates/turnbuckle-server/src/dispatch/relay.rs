@@ -17,7 +17,7 @@ impl Dispatch<'_, '_> {
         let (relay, call) = (Arc::clone(relay), self.call.clone());
         let run: BoxFuture<ResponseResult> = Box::pin(async move {
             let result = relay.handle(request).await?;
-            Ok(ResponseWriter::new(&call).relayed_result(&result))
+            Ok(ResponseWriter::new(&call).relayed_result(result))
         });
         RunningRequest::new(self.call, DispatchOutcome::Handler(run))
     }

@@ -42,6 +42,7 @@ pub(crate) fn initialize(
     transport_info: TransportInfo,
 ) -> Result<(SessionRecord, RunningRequest), RpcError> {
     let (mut params, naming) = parse_initialize(server, request)?;
+    server.check_available()?;
     let revision = negotiate(&params.protocol_version);
     // Drops capabilities that the negotiated revision does not have.
     params.upgrade_from(revision);
@@ -66,7 +67,9 @@ pub(crate) fn initialize(
     server.start_providers();
     let mut result = InitializeResult::new(revision.as_str(), capabilities, server.info().clone());
     result.instructions = server.instructions_text();
-    let outcome = Ok(ResponseWriter::new(&call).object(&mut result, None));
+    result.meta = server.relay_meta();
+    let outcome =
+        Ok(ResponseWriter::new(&call).with_meta(&mut result, |result| &mut result.meta, None));
     let running_request = RunningRequest::new(call, DispatchOutcome::Ready(outcome));
     Ok((record, running_request.in_span(span)))
 }

@@ -207,13 +207,20 @@ fn check_name_header(
 }
 
 /// Handles `server/discover`.
-pub(crate) fn discover(call: &RequestContext) -> EncodedResponse {
+pub(crate) fn discover(call: &RequestContext) -> Result<EncodedResponse, RpcError> {
     let server = &call.server;
+    server.check_available()?;
     server.start_providers();
     let capabilities = server.capabilities(call.origin.rules);
     let mut result = DiscoverResult::new(Revision::ALL.map(Revision::as_str), capabilities);
     result.instructions = server.instructions_text();
-    ResponseWriter::new(call).object(&mut result, Some(server.list_cache()))
+    result.meta = server.relay_meta();
+    let writer = ResponseWriter::new(call);
+    Ok(writer.with_meta(
+        &mut result,
+        |result| &mut result.meta,
+        Some(server.list_cache()),
+    ))
 }
 
 /// The error for a header that is missing or differs from the body.

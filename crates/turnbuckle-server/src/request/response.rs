@@ -13,6 +13,7 @@ use crate::{
     CacheHint, Server,
     lifecycle::RevisionRules,
     request::{FinalResponse, RequestContext},
+    server::relay::RelayedResult,
 };
 
 /// Returns the result from a response that [`ResponseWriter`] wrote for this call.
@@ -134,10 +135,21 @@ impl ResponseWriter {
     }
 
     /// Writes the result of a relay as it is.
-    pub(crate) fn relayed_result(mut self, object: &str) -> EncodedResponse {
-        self.out.extend_from_slice(object.as_bytes());
-        self.out.push(b'}');
-        self.out.into()
+    pub(crate) fn relayed_result(mut self, result: RelayedResult) -> EncodedResponse {
+        let RelayedResult { head, tail } = result;
+        if head.len() < MIN_SHARED_BYTES {
+            self.out.extend_from_slice(&head);
+            self.out.extend_from_slice(tail.as_bytes());
+            self.out.push(b'}');
+            return self.out.into();
+        }
+        let mut suffix = tail.into_bytes();
+        suffix.push(b'}');
+        EncodedResponse::Split(Box::new(SplitBody {
+            prefix: self.out,
+            shared: head,
+            suffix,
+        }))
     }
 
     /// Writes an empty result.

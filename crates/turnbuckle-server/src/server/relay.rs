@@ -6,12 +6,13 @@
 
 use std::{any::Any, hash::Hasher, pin::Pin, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use serde_json::{Value, value::RawValue};
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
     jsonrpc::{self, RawObject, Request},
     method::PROGRESS,
-    types::{LogLevel, ServerCapabilities, SubscriptionFilter},
+    types::{JsonObject, LogLevel, ServerCapabilities, SubscriptionFilter},
 };
 
 use crate::{
@@ -35,18 +36,28 @@ pub trait Relay: Send + Sync + 'static {
         None
     }
 
+    /// Returns members for the `_meta` of `initialize` and `server/discover`. None by default.
+    fn meta(&self) -> JsonObject {
+        JsonObject::new()
+    }
+
+    /// Returns an error for `initialize` and `server/discover` if the relay cannot serve clients now.
+    fn check_available(&self) -> Result<(), RpcError> {
+        Ok(())
+    }
+
     /// Handles a request and returns its result: a JSON object in the revision of the client.
     ///
     /// Dropping the future cancels the request.
-    fn handle(&self, request: RelayedRequest) -> RelayFuture<'_, Result<String, RpcError>>;
+    fn handle(&self, request: RelayedRequest) -> RelayFuture<'_, Result<RelayedResult, RpcError>>;
 
     /// Subscribes to the changes that a `subscriptions/listen` request asks for, until the returned value is dropped.
     ///
-    /// The relay reports changes with [`Server::tools_changed`](crate::Server::tools_changed) and its siblings.
+    /// What remains in the filter is acknowledged, so the relay removes what it does not grant. It reports changes with [`Server::tools_changed`](crate::Server::tools_changed) and its siblings.
     fn subscribe<'a>(
         &'a self,
         request: RelayedRequest,
-        filter: &'a SubscriptionFilter,
+        filter: &'a mut SubscriptionFilter,
     ) -> RelayFuture<'a, Option<Box<dyn Send + Sync>>>;
 
     /// A session has ended, so nothing has to be kept for it. Connections without stored sessions end with
@@ -59,6 +70,30 @@ pub trait Relay: Send + Sync + 'static {
 /// Returns whether a text can be the name of a scope: a `scope-token` of RFC 6749, section 3.3.
 pub fn is_scope(text: &str) -> bool {
     scopes::is_scope(text)
+}
+
+/// The result of a [`Relay`]: a JSON object.
+#[derive(Clone, Debug)]
+pub struct RelayedResult {
+    /// The start of the object, which several results may share.
+    pub(crate) head: Bytes,
+    pub(crate) tail: String,
+}
+
+impl RelayedResult {
+    /// Creates a result from its text in two parts. A large first part is sent without being copied.
+    pub fn in_parts(head: Bytes, tail: String) -> Self {
+        Self { head, tail }
+    }
+}
+
+impl From<String> for RelayedResult {
+    fn from(object: String) -> Self {
+        Self {
+            head: Bytes::new(),
+            tail: object,
+        }
+    }
 }
 
 /// Returns whether requests with this method are passed on: all but those of the lifecycle and of subscriptions.
@@ -106,6 +141,15 @@ impl RelayedRequest {
     /// The parameters: a JSON object, as received.
     pub fn params(&self) -> &str {
         &self.params
+    }
+
+    /// Returns the same request with other parameters, a JSON object.
+    #[must_use]
+    pub fn with_params(&self, params: impl Into<Arc<str>>) -> Self {
+        Self {
+            params: params.into(),
+            ..self.clone()
+        }
     }
 
     /// The id of the request, as received.
