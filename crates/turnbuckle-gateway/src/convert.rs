@@ -124,6 +124,11 @@ impl ListKind {
         }
     }
 
+    /// Returns whether the gateway requests all pages at once. Lists of resources can be long.
+    pub(crate) fn is_fetched_whole(self) -> bool {
+        matches!(self, Self::Tools | Self::Prompts)
+    }
+
     /// The member of the result that holds the items.
     pub(crate) fn items_member(self) -> &'static str {
         match self {

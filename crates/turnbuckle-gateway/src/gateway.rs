@@ -3,41 +3,35 @@
 use std::{
     collections::HashSet,
     fmt,
-    sync::{
-        Arc, Mutex, OnceLock, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, OnceLock, Weak},
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use tokio::{task::JoinSet, time::Instant};
+use tokio::task::{JoinHandle, JoinSet};
 use turnbuckle_protocol::{
     RpcError,
-    types::{Implementation, ServerCapabilities, SubscriptionFilter},
+    types::{Implementation, JsonObject, ServerCapabilities, SubscriptionFilter},
 };
 use turnbuckle_server::{
     Server,
     middleware::{RateTable, SessionKey},
-    relay::{Relay, RelayFuture, RelayedRequest},
+    relay::{Relay, RelayFuture, RelayedRequest, RelayedResult},
 };
 
 use crate::{
     calls::suspended::SuspendedCalls,
-    catalog::names::{NameTable, own_uri},
+    catalog::{Catalog, CatalogSettings},
     convert::{self, ListKind},
-    lock,
     upstream::{
-        Upstream, UpstreamServer, UpstreamStatus,
+        Upstream, UpstreamServer, UpstreamState, UpstreamStatus,
         pool::{ConnectionLimits, ConnectionPool},
-        server_set::{ServerId, ServerSet},
+        server_set::ServerSet,
     },
 };
 
 /// Maximum time that the start, or a list of several servers, waits for one of them.
 pub(crate) const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time in which changes of a list are announced as one.
-const CHANGE_DELAY: Duration = Duration::from_millis(100);
 /// Maximum interval of maintenance: idle connections are closed, and servers that are down are tried again.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -85,6 +79,7 @@ pub struct Gateway {
     info: Implementation,
     upstreams: Vec<Upstream>,
     prefix: PrefixMode,
+    catalog: CatalogSettings,
     idle_timeout: Duration,
     max_connections: usize,
     rate_limit: Option<(u32, Duration)>,
@@ -138,6 +133,7 @@ impl Gateway {
             info: Implementation::new(name, version),
             upstreams: Vec::new(),
             prefix: PrefixMode::Auto,
+            catalog: CatalogSettings::default(),
             idle_timeout: Duration::from_secs(300),
             max_connections: 64,
             rate_limit: None,
@@ -157,6 +153,30 @@ impl Gateway {
     #[must_use]
     pub fn prefix(mut self, mode: PrefixMode) -> Self {
         self.prefix = mode;
+        self
+    }
+
+    /// Sets the maximum length of the names of tools and prompts of several servers, in bytes. 128 by default; 16 or more.
+    ///
+    /// A longer name is replaced by its prefix, its end, and a digest.
+    #[must_use]
+    pub fn max_name_length(mut self, bytes: usize) -> Self {
+        self.catalog.set_max_name_length(bytes);
+        self
+    }
+
+    /// Sets the maximum number of tools or prompts on a page of their list. 5,000 by default.
+    #[must_use]
+    pub fn page_size(mut self, items: usize) -> Self {
+        self.catalog.page_size = items.max(1);
+        self
+    }
+
+    /// Sets whether clients get four tools to search, describe and call the tools of the servers, instead of the tools
+    /// themselves. `false` by default.
+    #[must_use]
+    pub fn search_mode(mut self, search_mode: bool) -> Self {
+        self.catalog.search_mode = search_mode;
         self
     }
 
@@ -228,9 +248,8 @@ impl Gateway {
                 prefix: self.prefix,
                 has_authenticated_callers: self.has_authenticated_callers,
                 reloading: tokio::sync::Mutex::default(),
-                names: Mutex::default(),
+                catalog: Catalog::new(self.catalog),
                 server: OnceLock::new(),
-                announced: Default::default(),
                 watched: Mutex::default(),
                 rates: self
                     .rate_limit
@@ -238,6 +257,7 @@ impl Gateway {
                 this: weak.clone(),
             }
         });
+        state.observe_servers();
         state.probe_all().await?;
         let relay = Arc::new(GatewayRelay(Arc::clone(&state)));
         let server = Server::new(self.info.name, self.info.version).relay(relay);
@@ -300,10 +320,14 @@ impl fmt::Debug for RunningGateway {
 
 /// Events of upstream connections.
 pub(crate) trait GatewayEvents: Send + Sync {
-    /// A server announced that a list has changed.
-    fn list_changed(&self, kind: ListKind);
+    /// A list of a server may have changed. `is_announced`: the server said so.
+    fn list_changed(&self, server: &Arc<UpstreamServer>, kind: ListKind, is_announced: bool);
     /// A server announced that a resource has changed.
-    fn resource_updated(&self, server: ServerId, uri: &str);
+    fn resource_updated(&self, server: &Arc<UpstreamServer>, uri: &str);
+    /// The state of a server has changed.
+    fn state_changed(&self, server: &UpstreamServer, state: UpstreamState);
+    /// A connection has ended, so that its lists are not known anymore.
+    fn connection_ended(&self);
 }
 
 /// The state of a running gateway.
@@ -317,11 +341,8 @@ pub(crate) struct GatewayState {
     pub(crate) has_authenticated_callers: bool,
     /// Locked during a reload.
     pub(crate) reloading: tokio::sync::Mutex<()>,
-    /// The names of the last list of each kind.
-    pub(crate) names: Mutex<[NameTable; 4]>,
+    pub(crate) catalog: Catalog,
     server: OnceLock<Server>,
-    /// The lists with a change that will be announced shortly.
-    announced: [AtomicBool; 4],
     /// The connections of clients that are watched for their end.
     pub(crate) watched: Mutex<HashSet<SessionKey>>,
     /// The rates of callers at each server.
@@ -330,24 +351,25 @@ pub(crate) struct GatewayState {
 }
 
 impl GatewayEvents for GatewayState {
-    fn list_changed(&self, kind: ListKind) {
-        let Some(state) = self.this.upgrade() else {
-            return;
-        };
-        if self.announced[kind as usize].swap(true, Ordering::AcqRel) {
-            return;
+    fn list_changed(&self, server: &Arc<UpstreamServer>, kind: ListKind, is_announced: bool) {
+        if let Some(state) = self.this() {
+            state.note_change(server, kind, is_announced);
         }
-        tokio::spawn(async move {
-            tokio::time::sleep(CHANGE_DELAY).await;
-            state.announced[kind as usize].store(false, Ordering::Release);
-            state.announce(kind);
-        });
     }
 
-    fn resource_updated(&self, server: ServerId, uri: &str) {
-        let seen = self.seen_uri(server, uri);
-        if let Some(front) = self.server.get() {
-            front.resource_updated(seen);
+    fn resource_updated(&self, server: &Arc<UpstreamServer>, uri: &str) {
+        if let Some(front) = self.front() {
+            front.resource_updated(self.shown_uri(ListKind::Resources, server, uri));
+        }
+    }
+
+    fn state_changed(&self, server: &UpstreamServer, state: UpstreamState) {
+        self.note_state(server, state);
+    }
+
+    fn connection_ended(&self) {
+        for kind in ListKind::ALL {
+            self.catalog.invalidate(kind);
         }
     }
 }
@@ -362,21 +384,10 @@ async fn maintain(state: Weak<GatewayState>, idle_timeout: Duration) {
         };
         state.pool.close_idle(idle_timeout);
         state.pool.reopen_missed();
-        let is_due = |server: &&Arc<UpstreamServer>| {
-            !server.is_up() && server.retry_later().is_none() && server.begin_probe()
-        };
-        for server in state.servers().iter().filter(is_due) {
-            let (state, server) = (Arc::clone(&state), Arc::clone(server));
-            // A server that is slow to start does not delay the others.
-            tokio::spawn(async move {
-                let probed = state.pool.probe(&server).await;
-                server.end_probe();
-                if probed.is_ok() {
-                    ListKind::ALL
-                        .into_iter()
-                        .for_each(|kind| state.announce(kind));
-                }
-            });
+        for server in state.servers().iter() {
+            if !server.is_up() && server.retry_later().is_none() {
+                state.probe(server);
+            }
         }
     }
 }
@@ -384,44 +395,61 @@ async fn maintain(state: Weak<GatewayState>, idle_timeout: Duration) {
 impl GatewayState {
     /// Connects to all servers, to learn their capabilities.
     async fn probe_all(self: &Arc<Self>) -> Result<(), StartError> {
-        let mut probes = JoinSet::new();
         let servers = self.servers();
-        let limit = if servers.only().is_some() {
-            Duration::MAX
-        } else {
-            SERVER_TIMEOUT
-        };
+        let is_single = servers.only().is_some();
+        let mut probes = JoinSet::new();
         for server in servers.iter() {
-            let (state, server) = (Arc::clone(self), Arc::clone(server));
+            let (probe, server) = (self.probe(server), Arc::clone(server));
             probes.spawn(async move {
-                let began = Instant::now();
-                let probed = tokio::time::timeout(limit, state.pool.probe(&server)).await;
-                let reason = match probed {
-                    Ok(Ok(())) => return Ok(()),
-                    Ok(Err(reason)) => reason,
-                    Err(_) => {
-                        server.failed("timeout", began);
-                        "timeout".to_owned()
-                    }
+                let probed = match probe {
+                    Some(probe) if is_single => probe.await.ok(),
+                    // The attempt goes on, and the server is starting.
+                    Some(probe) => tokio::time::timeout(SERVER_TIMEOUT, probe)
+                        .await
+                        .map_or(None, Result::ok),
+                    None => None,
                 };
-                Err((server, reason))
+                (server, probed.unwrap_or_else(|| Err("timeout".to_owned())))
             });
         }
-        for outcome in probes.join_all().await {
-            if let Err((server, reason)) = outcome
-                && (servers.only().is_some() || server.settings.required)
+        for (server, outcome) in probes.join_all().await {
+            if let Err(reason) = outcome
+                && (is_single || server.settings.required)
             {
-                return Err(StartError::Unreachable {
-                    server: server.name().to_owned(),
-                    reason,
-                });
+                let server = server.name().to_owned();
+                return Err(StartError::Unreachable { server, reason });
             }
         }
         Ok(())
     }
 
+    /// Connects to a server in the background, unless an attempt is running: a server that is slow to start does not delay
+    /// the others.
+    pub(crate) fn probe(
+        self: &Arc<Self>,
+        server: &Arc<UpstreamServer>,
+    ) -> Option<JoinHandle<Result<(), String>>> {
+        if !server.begin_probe() {
+            return None;
+        }
+        let (state, server) = (Arc::clone(self), Arc::clone(server));
+        Some(tokio::spawn(async move {
+            let probed = state.pool.probe(&server).await;
+            server.end_probe();
+            probed
+        }))
+    }
+
+    /// Gets the changes of the states of the servers from now on.
+    fn observe_servers(&self) {
+        for server in self.servers().iter() {
+            let events: Weak<dyn GatewayEvents> = self.this.clone();
+            server.observe(events);
+        }
+    }
+
     /// Tells clients that a list has changed.
-    fn announce(&self, kind: ListKind) {
+    pub(crate) fn announce(&self, kind: ListKind) {
         let Some(front) = self.server.get() else {
             return;
         };
@@ -437,26 +465,33 @@ impl GatewayState {
         self.servers.load_full()
     }
 
+    /// Returns the only server, if there is one.
+    pub(crate) fn only_server(&self) -> Option<Arc<UpstreamServer>> {
+        self.servers.load().only().cloned()
+    }
+
+    /// Returns the server with a name.
+    pub(crate) fn server_named(&self, name: &str) -> Option<Arc<UpstreamServer>> {
+        self.servers.load().by_name(name).cloned()
+    }
+
+    /// Uses other servers from now on, and tells clients that all lists have changed.
     pub(crate) fn replace_servers(&self, servers: ServerSet) {
         self.servers.store(Arc::new(servers));
-    }
-
-    /// Returns a server, unless a reload has removed it.
-    pub(crate) fn server(&self, id: ServerId) -> Result<Arc<UpstreamServer>, RpcError> {
-        let removed = || RpcError::internal("the server was removed or changed; call again");
-        self.servers.load().by_id(id).cloned().ok_or_else(removed)
-    }
-
-    /// Returns the URI under which clients know a resource of a server.
-    fn seen_uri(&self, server: ServerId, uri: &str) -> String {
-        let names = lock(&self.names);
-        match names[ListKind::Resources as usize].get(uri) {
-            Some(resolved) if resolved.server != server => {
-                let server = self.server(server);
-                server.map_or_else(|_| uri.to_owned(), |server| own_uri(server.name(), uri))
-            }
-            _ => uri.to_owned(),
+        self.observe_servers();
+        self.catalog.clear();
+        for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
+            self.announce(kind);
         }
+    }
+
+    /// Returns the server in front, once it has started.
+    pub(crate) fn front(&self) -> Option<&Server> {
+        self.server.get()
+    }
+
+    pub(crate) fn this(&self) -> Option<Arc<Self>> {
+        self.this.upgrade()
     }
 }
 
@@ -472,14 +507,22 @@ impl Relay for GatewayRelay {
         self.0.instructions()
     }
 
-    fn handle(&self, request: RelayedRequest) -> RelayFuture<'_, Result<String, RpcError>> {
+    fn meta(&self) -> JsonObject {
+        self.0.discovery_meta()
+    }
+
+    fn check_available(&self) -> Result<(), RpcError> {
+        self.0.check_required()
+    }
+
+    fn handle(&self, request: RelayedRequest) -> RelayFuture<'_, Result<RelayedResult, RpcError>> {
         Box::pin(self.0.handle_observed(request))
     }
 
     fn subscribe<'a>(
         &'a self,
         request: RelayedRequest,
-        filter: &'a SubscriptionFilter,
+        filter: &'a mut SubscriptionFilter,
     ) -> RelayFuture<'a, Option<Box<dyn Send + Sync>>> {
         Box::pin(async move {
             let listener: Box<dyn Send + Sync> = Box::new(self.0.listen(&request, filter).await);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use turnbuckle_protocol::RpcError;
-use turnbuckle_server::relay::RelayedRequest;
+use turnbuckle_server::relay::{RelayedRequest, RelayedResult};
 
 use crate::{errors, gateway::GatewayState, upstream::UpstreamServer};
 
@@ -54,7 +54,7 @@ impl GatewayState {
     pub(crate) async fn handle_observed(
         self: &Arc<Self>,
         mut request: RelayedRequest,
-    ) -> Result<String, RpcError> {
+    ) -> Result<RelayedResult, RpcError> {
         let record = Arc::new(CallRecord::default());
         request.attach(Arc::clone(&record));
         let result = self.handle(&request).await;

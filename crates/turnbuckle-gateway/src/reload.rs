@@ -5,8 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
-    convert::ListKind,
-    gateway::{GatewayEvents as _, GatewayState, RunningGateway, SERVER_TIMEOUT, StartError},
+    gateway::{GatewayState, RunningGateway, SERVER_TIMEOUT, StartError},
     upstream::{
         Upstream, UpstreamServer,
         server_set::{ServerId, ServerSet},
@@ -87,9 +86,6 @@ impl RunningGateway {
         for server in retired {
             let state = Arc::clone(state);
             tokio::spawn(async move { state.pool.retire(&server, DRAIN_TIMEOUT).await });
-        }
-        for kind in ListKind::ALL {
-            state.list_changed(kind);
         }
         Ok(reload)
     }

@@ -2,49 +2,85 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use turnbuckle_protocol::{
     RpcError,
     jsonrpc::{RawObject, code},
 };
-use turnbuckle_server::relay::RelayedRequest;
+use turnbuckle_server::relay::{RelayedRequest, RelayedResult};
 
 use crate::{
-    calls::TargetName,
-    catalog::names::{ResolvedName, parse_own_uri},
+    calls::{TargetName, running::tool_error},
+    catalog::{
+        resources::ResourceNotFound,
+        server_states::{RESOURCE_URI, down_message},
+        uris::own_uri,
+    },
     convert::ListKind,
     gateway::GatewayState,
     lifecycle::is_stateless,
     lock,
     policy::Refusal,
     raw_json::{edit, quote},
+    upstream::UpstreamServer,
 };
+
+/// The server of a tool, prompt or resource.
+pub(crate) struct ResolvedName {
+    pub(crate) server: Arc<UpstreamServer>,
+    /// The name or URI that the server uses.
+    pub(crate) original: String,
+}
 
 impl GatewayState {
     /// Relays one request.
     pub(crate) async fn handle(
         self: &Arc<Self>,
         request: &RelayedRequest,
-    ) -> Result<String, RpcError> {
+    ) -> Result<RelayedResult, RpcError> {
         self.watch_connection(request);
-        if let Some(kind) = ListKind::from_method(request.method()) {
-            return self.list(kind, request).await;
+        match ListKind::from_method(request.method()) {
+            Some(ListKind::Tools) if self.catalog.settings.search_mode => {
+                self.list_search_tools(request)
+            }
+            Some(kind @ (ListKind::Tools | ListKind::Prompts)) => self.list(kind, request).await,
+            Some(kind) => self.list_resources(kind, request).await,
+            None => self.relay(request).await.map(RelayedResult::from),
         }
+    }
+
+    async fn relay(self: &Arc<Self>, request: &RelayedRequest) -> Result<String, RpcError> {
         match request.method() {
+            "tools/call" if self.catalog.settings.search_mode => {
+                self.call_search_tool(request).await
+            }
             "tools/call" => self.relay_named(ListKind::Tools, "name", request).await,
             "prompts/get" => self.relay_named(ListKind::Prompts, "name", request).await,
+            "resources/read" if self.is_states_resource(request) => {
+                self.own_result(&self.read_states(), request)
+            }
             "resources/read" => self.relay_named(ListKind::Resources, "uri", request).await,
             "resources/subscribe" | "resources/unsubscribe" => self.subscribe(request).await,
             "completion/complete" => self.complete(request).await,
             "logging/setLevel" => self.set_log_level(request).await,
             method if method.starts_with("tasks/") => Err(RpcError::method_not_found(method)),
-            method => match self.servers().only() {
+            method => match self.only_server() {
                 Some(server) => {
-                    self.limit_rate(server, request)?;
-                    self.relay_call(server, request, None).await
+                    self.limit_rate(&server, request)?;
+                    self.relay_call(&server, request, None).await
                 }
                 None => Err(RpcError::method_not_found(method)),
             },
         }
+    }
+
+    /// Returns whether a request is for the resource with the states of the servers.
+    pub(crate) fn is_states_resource(&self, request: &RelayedRequest) -> bool {
+        let is_states = || {
+            let params = RawObject::parse(request.params()).ok()?;
+            Some(params.string("uri").ok()?? == RESOURCE_URI)
+        };
+        self.servers().len() > 1 && is_states() == Some(true)
     }
 
     /// Closes the upstream connections of a client when its connection closes. Sessions end by themselves.
@@ -79,10 +115,21 @@ impl GatewayState {
         let target = TargetName {
             member,
             value: quote(&resolved.original),
-            original: resolved.original,
+            original: resolved.original.clone(),
         };
-        let server = self.server(resolved.server)?;
-        self.relay_call(&server, request, Some(&target)).await
+        let server = &resolved.server;
+        let is_call = kind == ListKind::Tools && self.servers().len() > 1;
+        if is_call && server.retry_later().is_some() {
+            return self.own_result(&tool_error(&down_message(server)), request);
+        }
+        match self.relay_call(server, request, Some(&target)).await {
+            Ok(result) => Ok(self.with_shown_uris(server, request.method(), result)),
+            // A model can read this, and may use another tool.
+            Err(error) if is_call && is_down(&error) => {
+                self.own_result(&tool_error(&down_message(server)), request)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Finds the server of a name or URI, and applies the policy to the name that the server uses.
@@ -92,78 +139,47 @@ impl GatewayState {
         name: &str,
         request: &RelayedRequest,
     ) -> Result<ResolvedName, RpcError> {
-        let resolved = match self.find(kind, name) {
-            Some(resolved) => Some(resolved),
-            None => {
-                // The lists may have changed, or were never requested.
-                self.refresh_names(kind, request).await;
-                self.find(kind, name)
+        let not_found = |not_found: ResourceNotFound| self.no_server(name, &not_found, request);
+        let (server, original) = match kind {
+            ListKind::Tools | ListKind::Prompts => {
+                let found = match self.find(kind, name) {
+                    Some(found) => Some(found),
+                    None => {
+                        // The lists may have changed, or were never requested.
+                        self.collect(kind, request).await;
+                        self.find(kind, name)
+                    }
+                };
+                found.ok_or_else(|| self.unknown(kind, name, request))?
+            }
+            ListKind::Resources => self.find_resource(name, request).await.map_err(not_found)?,
+            ListKind::Templates => {
+                let found = self.find_template(name, request).await;
+                found.ok_or_else(|| self.unknown(kind, name, request))?
             }
         };
-        let Some(resolved) = resolved else {
-            return Err(self.unknown(kind, name, request));
-        };
-        let server = self.server(resolved.server)?;
-        let authorized = self.authorize(&server, kind, &resolved.original, request);
-        match authorized.await {
-            Ok(()) => Ok(resolved),
+        match self.authorize(&server, kind, &original, request).await {
+            Ok(()) => Ok(ResolvedName { server, original }),
             Err(Refusal::Denied) => Err(self.unknown(kind, name, request)),
             Err(Refusal::Error(error)) => Err(error),
         }
     }
 
-    pub(crate) fn find(&self, kind: ListKind, name: &str) -> Option<ResolvedName> {
-        let servers = self.servers();
-        let of_server = |server| ResolvedName {
-            server,
-            original: name.to_owned(),
-        };
-        if kind == ListKind::Resources
-            && let Some((server, original)) = parse_own_uri(name)
-        {
-            let server = servers.by_name(server)?.id;
-            return Some(ResolvedName { server, original });
+    /// Finds the server of a tool or prompt.
+    fn find(&self, kind: ListKind, name: &str) -> Option<(Arc<UpstreamServer>, String)> {
+        if let Some(server) = self.only_server().filter(|_| !self.servers().has_prefix) {
+            return Some((server, name.to_owned()));
         }
-        let is_uri = matches!(kind, ListKind::Resources | ListKind::Templates);
-        if let Some(only) = servers.only()
-            && (is_uri || !servers.has_prefix)
-        {
-            return Some(of_server(only.id));
-        }
-        let names = lock(&self.names);
-        let found = names[kind as usize].get(name).cloned();
-        // The names may be those of a set before the last reload.
-        let found = found.filter(|found| servers.by_id(found.server).is_some());
-        if kind != ListKind::Resources {
-            return found;
-        }
-        let by_scheme = || {
-            let templates = &names[ListKind::Templates as usize];
-            let by_resources = names[kind as usize].only_server_of_scheme(name);
-            match (by_resources, templates.only_server_of_scheme(name)) {
-                (Some(server), None) | (None, Some(server)) => Some(of_server(server)),
-                (Some(first), Some(second)) if first == second => Some(of_server(first)),
-                _ => None,
-            }
-        };
-        found.or_else(by_scheme)
-    }
-
-    pub(crate) async fn refresh_names(self: &Arc<Self>, kind: ListKind, request: &RelayedRequest) {
-        self.collect(kind, request).await;
-        if kind == ListKind::Resources {
-            self.collect(ListKind::Templates, request).await;
-        }
+        let found = lock(self.catalog.names(kind)).get(name).cloned()?;
+        let server = self.server_named(&found.server)?;
+        Some((server, found.original.to_string()))
     }
 
     /// Returns the error for a name that no server has.
-    pub(crate) fn unknown(&self, kind: ListKind, name: &str, request: &RelayedRequest) -> RpcError {
+    fn unknown(&self, kind: ListKind, name: &str, request: &RelayedRequest) -> RpcError {
         let servers = self.servers();
-        let down: Vec<_> = servers
-            .iter()
-            .filter(|server| !server.is_up())
-            .map(|server| server.name())
-            .collect();
+        let down = servers.iter().filter(|server| !server.is_up());
+        let down: Vec<_> = down.map(|server| server.name()).collect();
         let item = match kind {
             ListKind::Tools => "tool",
             ListKind::Prompts => "prompt",
@@ -178,6 +194,25 @@ impl GatewayState {
             _ => code::INVALID_PARAMS,
         };
         RpcError::new(code, message)
+    }
+
+    /// Returns the error for a URI that several servers could have, with the URIs that name one of them.
+    fn no_server(
+        &self,
+        uri: &str,
+        not_found: &ResourceNotFound,
+        request: &RelayedRequest,
+    ) -> RpcError {
+        let candidates = not_found.candidates.iter();
+        let permitted = candidates.filter(|server| server.policy.permits(ListKind::Resources, uri));
+        let uris: Vec<_> = permitted
+            .map(|server| own_uri(server.name(), uri))
+            .collect();
+        if uris.is_empty() {
+            return self.unknown(ListKind::Resources, uri, request);
+        }
+        let message = format!("no server lists `{uri}`; it could be {}", uris.join(" or "));
+        RpcError::invalid_params(message).with_data(json!({ "candidates": uris }))
     }
 
     /// Completes an argument of a prompt or a variable of a template.
@@ -204,9 +239,15 @@ impl GatewayState {
         let target = TargetName {
             member: "ref",
             value: edit(reference, &[], &[(member, quote(&resolved.original))])?,
-            original: resolved.original,
+            original: resolved.original.clone(),
         };
-        let server = self.server(resolved.server)?;
-        self.relay_call(&server, request, Some(&target)).await
+        self.relay_call(&resolved.server, request, Some(&target))
+            .await
     }
+}
+
+/// Returns whether a request was not sent because its server is down.
+fn is_down(error: &RpcError) -> bool {
+    let kind = error.data.as_ref().and_then(|data| data.get("kind"));
+    kind.is_some_and(|kind| kind == "down")
 }

@@ -11,10 +11,10 @@ mod slot;
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex, MutexGuard, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use arc_swap::ArcSwapOption;
@@ -27,7 +27,16 @@ use self::{
     health::{Backoff, UpstreamHealth},
     server_set::ServerId,
 };
-use crate::{StartError, errors, lifecycle::is_stateless_server, lock, policy::Policy};
+use crate::{
+    StartError,
+    convert::ListKind,
+    errors,
+    gateway::GatewayEvents,
+    lifecycle::is_stateless_server,
+    lock,
+    policy::Policy,
+    upstream::list_cache::{ListItem, ServerLists},
+};
 
 /// Callers that share one connection to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -199,6 +208,10 @@ pub(crate) struct UpstreamServer {
     pub(crate) policy: Policy,
     /// What the server said about itself in the last handshake.
     pub(crate) info: ArcSwapOption<ServerInfo>,
+    /// The lists of all connections.
+    pub(crate) lists: ServerLists,
+    /// Gets the changes of the state.
+    events: OnceLock<Weak<dyn GatewayEvents>>,
     health: Mutex<UpstreamHealth>,
     /// Whether a connection is being opened without a request.
     is_probed: AtomicBool,
@@ -236,6 +249,8 @@ impl UpstreamServer {
             policy: Policy::new(&settings)?,
             settings,
             info: ArcSwapOption::empty(),
+            lists: ServerLists::default(),
+            events: OnceLock::new(),
             health: Mutex::new(UpstreamHealth::new()),
             is_probed: AtomicBool::new(false),
             is_retired: AtomicBool::new(false),
@@ -304,7 +319,7 @@ impl UpstreamServer {
     /// Returns the error for a request because of a failed connection.
     pub(crate) fn down_error(&self, reason: &str) -> RpcError {
         let health = self.health();
-        let is_down = health.state == UpstreamState::Down;
+        let is_down = health.down_at.is_some();
         let since = is_down.then(|| humantime::format_rfc3339_seconds(health.since).to_string());
         errors::down(self.name(), reason, since.as_deref())
     }
@@ -312,19 +327,58 @@ impl UpstreamServer {
     /// Records an open connection.
     pub(crate) fn connected(&self, info: Arc<ServerInfo>) {
         self.info.store(Some(info));
-        self.health().connected();
+        self.change_health(UpstreamHealth::connected);
     }
 
     /// Records the end of an open connection. The server is down if it was the only one, and `exhausted` says that
     /// connections end again and again.
     fn disconnected(&self, exhausted: Option<&Backoff>) {
-        self.health().disconnected(exhausted);
+        self.change_health(|health| health.disconnected(exhausted));
     }
 
     /// Records a failed attempt that began at this time. Returns whether the server is down: if it has other connections,
     /// it is not.
     pub(crate) fn failed(&self, reason: &str, began: Instant) -> bool {
-        self.health().failed(began, reason)
+        self.change_health(|health| health.failed(began, reason))
+    }
+
+    /// Sends changes of the state to the gateway.
+    pub(crate) fn observe(&self, events: Weak<dyn GatewayEvents>) {
+        let _ = self.events.set(events);
+    }
+
+    fn change_health<T>(&self, change: impl FnOnce(&mut UpstreamHealth) -> T) -> T {
+        let (before, after, changed) = {
+            let mut health = self.health();
+            let before = health.state;
+            let changed = change(&mut health);
+            (before, health.state, changed)
+        };
+        if before != after
+            && let Some(events) = self.events.get().and_then(Weak::upgrade)
+        {
+            events.state_changed(self, after);
+        }
+        changed
+    }
+
+    /// Returns for how long the server has been down.
+    pub(crate) fn down_time(&self) -> Option<Duration> {
+        Some(self.health().down_at?.elapsed())
+    }
+
+    /// Returns whether all callers share a connection, and so its lists.
+    pub(crate) fn is_shared_by_all(&self) -> bool {
+        match self.settings.sharing {
+            Sharing::All => true,
+            Sharing::Auto => self.is_stateless(),
+            _ => false,
+        }
+    }
+
+    /// Returns whether clients see an item of a list.
+    pub(crate) fn permits(&self, kind: ListKind, item: &ListItem) -> bool {
+        self.policy.permits(kind, &item.name)
     }
 
     fn health(&self) -> MutexGuard<'_, UpstreamHealth> {

@@ -1,54 +1,75 @@
-//! The capabilities, instructions and server states that clients see.
+//! The capabilities and instructions that clients see.
 
-use serde_json::json;
+use serde_json::Value;
 use turnbuckle_protocol::types::{
-    JsonObject, ListCapability, ResourcesCapability, ServerCapabilities, tasks::EXTENSION,
+    JsonObject, ListCapability, ResourcesCapability, ServerCapabilities, tasks,
 };
 
-use crate::{gateway::GatewayState, upstream::UpstreamServer};
+use crate::{
+    catalog::{search, server_states::down_message},
+    gateway::GatewayState,
+    upstream::UpstreamServer,
+};
+
+/// Extensions that several servers can have at the same time: they add no methods, and what they add to tools and
+/// resources is relayed.
+const SHARED_EXTENSIONS: [&str; 1] = ["io.modelcontextprotocol/ui"];
 
 impl GatewayState {
-    pub(crate) fn server_states(&self) -> serde_json::Value {
-        let servers = self.servers();
-        let states = servers.iter().map(|server| {
-            let status = server.status();
-            json!({
-                "name": status.name,
-                "state": status.state.to_string(),
-                "revision": status.revision,
-                "since": humantime::format_rfc3339_seconds(status.since).to_string(),
-                "reason": status.reason,
-            })
-        });
-        states.collect()
-    }
-
+    /// Returns what the servers have and the gateway relays. A server that was never connected may have everything,
+    /// because clients of the legacy era learn capabilities only once.
     pub(crate) fn capabilities(&self) -> ServerCapabilities {
-        let mut union = ServerCapabilities::new().logging(JsonObject::new());
         let servers = self.servers();
+        let is_single = servers.len() == 1;
+        let changing = || Some(ListCapability::default().list_changed(true));
+        let resources = || {
+            let resources = ResourcesCapability::default();
+            Some(resources.subscribe(true).list_changed(true))
+        };
+        let mut union = ServerCapabilities::new();
+        if self.catalog.settings.search_mode {
+            union.tools = changing();
+        }
+        if !is_single {
+            // The states of the servers are a resource.
+            union.resources = resources();
+        }
         for server in servers.iter() {
             let info = server.info.load();
             let Some(info) = info.as_ref() else {
+                union.tools = changing();
+                union.prompts = changing();
+                union.resources = resources();
+                union.completions = Some(JsonObject::new());
+                union.logging = Some(JsonObject::new());
                 continue;
             };
             let capabilities = &info.capabilities;
             if capabilities.tools.is_some() {
-                union.tools = Some(ListCapability::default().list_changed(true));
+                union.tools = changing();
             }
             if capabilities.prompts.is_some() {
-                union.prompts = Some(ListCapability::default().list_changed(true));
+                union.prompts = changing();
             }
             if capabilities.resources.is_some() {
-                let resources = ResourcesCapability::default();
-                union.resources = Some(resources.subscribe(true).list_changed(true));
+                union.resources = resources();
             }
             if capabilities.completions.is_some() {
                 union.completions = Some(JsonObject::new());
             }
-            if servers.only().is_some() {
-                union.extensions = capabilities.extensions.clone();
-                if let Some(extensions) = &mut union.extensions {
-                    extensions.remove(EXTENSION);
+            if capabilities.logging.is_some() {
+                union.logging = Some(JsonObject::new());
+            }
+            for (name, settings) in capabilities.extensions.iter().flatten() {
+                let is_relayed = if is_single {
+                    name != tasks::EXTENSION
+                } else {
+                    SHARED_EXTENSIONS.contains(&&**name)
+                };
+                if is_relayed {
+                    let extensions = union.extensions.get_or_insert_default();
+                    let known = extensions.entry(name.clone());
+                    known.or_insert_with(|| Value::clone(settings));
                 }
             }
         }
@@ -60,17 +81,19 @@ impl GatewayState {
             let info = server.info.load();
             info.as_ref().and_then(|info| info.instructions.clone())
         };
-        let servers = self.servers();
-        if let Some(server) = servers.only() {
-            return of_server(server);
-        }
         let mut texts = Vec::new();
-        for server in servers.iter() {
-            let name = server.name();
-            if !server.is_up() {
-                texts.push(format!("Server `{name}` is down now."));
-            } else if let Some(text) = of_server(server) {
-                texts.push(format!("Server `{name}`: {text}"));
+        if self.catalog.settings.search_mode {
+            texts.push(search::INSTRUCTIONS.to_owned());
+        }
+        if let Some(server) = self.only_server() {
+            texts.extend(of_server(&server));
+        } else {
+            for server in self.servers().iter() {
+                if !server.is_up() {
+                    texts.push(format!("Note: {}.", down_message(server)));
+                } else if let Some(text) = of_server(server) {
+                    texts.push(format!("Server `{}`: {text}", server.name()));
+                }
             }
         }
         (!texts.is_empty()).then(|| texts.join("\n\n"))

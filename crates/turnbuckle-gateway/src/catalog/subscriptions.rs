@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use tokio::task::JoinSet;
 use turnbuckle_protocol::{RpcError, jsonrpc::RawObject, types::SubscriptionFilter};
 use turnbuckle_server::relay::RelayedRequest;
 
 use crate::{
+    catalog::server_states::RESOURCE_URI,
     convert::ListKind,
     errors,
-    gateway::GatewayState,
-    upstream::{connection::Connection, interest::ListenerGuard},
+    gateway::{GatewayState, SERVER_TIMEOUT},
+    upstream::{
+        UpstreamServer,
+        interest::{Interest, ListenerGuard},
+    },
 };
 
 impl GatewayState {
@@ -21,18 +26,32 @@ impl GatewayState {
         let params = RawObject::parse(request.params())?;
         let missing = || RpcError::invalid_params("`uri` is missing");
         let uri = params.string("uri")?.ok_or_else(missing)?;
+        if self.is_states_resource(request) {
+            return self.own_result("{}", request);
+        }
         let resolved = self.resolve(ListKind::Resources, &uri, request).await?;
-        let server = self.server(resolved.server)?;
-        let connection = self.pool.get(&server, request, None).await?;
-        let subscriber = format!("{:?}", request.session());
-        let changed = if request.method() == "resources/subscribe" {
-            connection.subscribe(&resolved.original, &subscriber).await
-        } else {
-            connection
-                .unsubscribe(&resolved.original, &subscriber)
-                .await
+        let server = &resolved.server;
+        let connection = self.pool.get(server, request, None).await?;
+        let Some(interest) = connection.interest() else {
+            return Err(errors::closing(server.name()));
         };
-        changed.map_err(|error| errors::call_failure(server.name(), error))?;
+        let subscriber = format!("{:?}", request.session());
+        let uris = [resolved.original];
+        let changed = if request.method() == "resources/subscribe" {
+            let granted = interest.subscribe(&connection, &uris, &subscriber).await;
+            match granted {
+                Ok(granted) if granted.is_empty() => Err(RpcError::internal(format!(
+                    "server `{}` did not grant the subscription",
+                    server.name()
+                ))),
+                Ok(_) => Ok(()),
+                Err(error) => Err(errors::call_failure(server.name(), error)),
+            }
+        } else {
+            let ended = interest.unsubscribe(&uris, &subscriber).await;
+            ended.map_err(|error| errors::call_failure(server.name(), error))
+        };
+        changed?;
         Ok("{}".to_owned())
     }
 
@@ -57,51 +76,92 @@ impl GatewayState {
         Ok("{}".to_owned())
     }
 
-    /// Opens the connections that announce what a client listens to.
+    /// Opens the connections that announce what a client listens to. What is not granted is removed from the filter.
     pub(crate) async fn listen(
         self: &Arc<Self>,
         request: &RelayedRequest,
-        filter: &SubscriptionFilter,
+        filter: &mut SubscriptionFilter,
     ) -> Listener {
         let mut listener = Listener::default();
         let mut id = [0; 8];
         let _ = getrandom::fill(&mut id);
         listener.subscriber = format!("{id:?}");
+        let mut opening = JoinSet::new();
         for server in self.servers().iter() {
-            if let Ok(connection) = self.pool.get(server, request, None).await {
-                listener.kept.extend(connection.keep_for_listener());
+            let (state, server, request) = (Arc::clone(self), Arc::clone(server), request.clone());
+            opening.spawn(async move {
+                let opened = state.pool.get(&server, &request, None);
+                tokio::time::timeout(SERVER_TIMEOUT, opened)
+                    .await
+                    .ok()?
+                    .ok()
+            });
+        }
+        let opened = opening.join_all().await;
+        let connections: Vec<_> = opened.into_iter().flatten().collect();
+        let interests = connections
+            .iter()
+            .filter_map(|connection| connection.interest());
+        listener.kept = interests.map(Interest::add_listener).collect();
+        let asked = filter.resource_subscriptions.take().unwrap_or_default();
+        let (mut granted, mut of_servers) = (Vec::new(), Vec::<ServerUris>::new());
+        for uri in asked {
+            if uri == RESOURCE_URI && self.servers().len() > 1 {
+                granted.push(uri);
+                continue;
+            }
+            let Ok(resolved) = self.resolve(ListKind::Resources, &uri, request).await else {
+                continue;
+            };
+            let is_same = |of: &&mut ServerUris| Arc::ptr_eq(&of.server, &resolved.server);
+            match of_servers.iter_mut().find(is_same) {
+                Some(of_server) => of_server.uris.push((uri, resolved.original)),
+                None => of_servers.push(ServerUris {
+                    server: resolved.server,
+                    uris: vec![(uri, resolved.original)],
+                }),
             }
         }
-        for uri in filter.resource_subscriptions.iter().flatten() {
-            let Ok(resolved) = self.resolve(ListKind::Resources, uri, request).await else {
+        for ServerUris { server, uris } in of_servers {
+            let mut connections = connections.iter();
+            let Some((connection, interest)) = connections
+                .find(|open| Arc::ptr_eq(&open.server, &server))
+                .and_then(|open| Some((open, Arc::clone(open.interest()?))))
+            else {
                 continue;
             };
-            let Ok(server) = self.server(resolved.server) else {
-                continue;
-            };
-            let Ok(connection) = self.pool.get(&server, request, None).await else {
-                continue;
-            };
-            let subscribed = connection
-                .subscribe(&resolved.original, &listener.subscriber)
-                .await;
-            match subscribed {
-                Ok(()) => listener.resources.push((connection, resolved.original)),
+            let originals: Vec<_> = uris.iter().map(|(_, original)| original.clone()).collect();
+            let subscriber = &listener.subscriber;
+            match interest.subscribe(connection, &originals, subscriber).await {
+                Ok(of_server) => {
+                    let uris = uris
+                        .into_iter()
+                        .filter(|(_, original)| of_server.contains(original));
+                    granted.extend(uris.map(|(uri, _)| uri));
+                    listener.resources.push((interest, of_server));
+                }
                 Err(error) => {
-                    tracing::debug!(server = server.name(), %error, "a resource was not subscribed to");
+                    tracing::debug!(server = server.name(), %error, "resources were not subscribed to");
                 }
             }
         }
+        filter.resource_subscriptions = (!granted.is_empty()).then_some(granted);
         listener
     }
 }
 
-/// The upstream connections and subscriptions of a client that listens for changes.
+/// URIs of a server, as clients know them and as the server does.
+struct ServerUris {
+    server: Arc<UpstreamServer>,
+    uris: Vec<(String, String)>,
+}
+
+/// The subscriptions of a client that listens for changes.
 #[derive(Default)]
 pub(crate) struct Listener {
     subscriber: String,
     kept: Vec<ListenerGuard>,
-    resources: Vec<(Arc<Connection>, String)>,
+    resources: Vec<(Arc<Interest>, Vec<String>)>,
 }
 
 impl Drop for Listener {
@@ -112,8 +172,8 @@ impl Drop for Listener {
             return;
         };
         runtime.spawn(async move {
-            for (connection, uri) in resources {
-                let _ = connection.unsubscribe(&uri, &subscriber).await;
+            for (interest, uris) in resources {
+                let _ = interest.unsubscribe(&uris, &subscriber).await;
             }
         });
     }

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::time::Instant;
 use turnbuckle_client::{
-    CallError, Client, ConnectError, Subscription, TransportError,
+    CallError, Client, ConnectError, TransportError,
     relay::{
         RelayCallId, RelayHandler, RelayRequest, RelayResult, ServerNotification, ServerRequest,
     },
@@ -30,7 +30,7 @@ use crate::{
     lock,
     upstream::{
         UpstreamServer,
-        interest::{Interest, ListenerGuard},
+        interest::{Interest, ListenStream},
         list_cache::ListCache,
         slot::Slot,
     },
@@ -48,8 +48,8 @@ pub(crate) struct Connection {
     pub(crate) server: Arc<UpstreamServer>,
     pub(crate) client: Client,
     shared: Arc<ConnectionState>,
-    /// The stream of changes of a modern server.
-    _changes: Option<Subscription>,
+    /// The listen request at a modern server.
+    listen: tokio::sync::Mutex<Option<ListenStream>>,
 }
 
 /// The state that the handler of server messages needs.
@@ -122,7 +122,6 @@ impl Connection {
             }
         };
         let info = client.server();
-        let changes = subscribe_to_changes(&client, &server).await;
         let _ = shared.client.set(client.clone());
         // Counted before it can end.
         server.connected(info);
@@ -135,7 +134,7 @@ impl Connection {
             server,
             client,
             shared,
-            _changes: changes,
+            listen: tokio::sync::Mutex::default(),
         }))
     }
 
@@ -196,13 +195,6 @@ impl Connection {
         let _ = self.shared.interest.set(Arc::clone(slot.interest()));
     }
 
-    /// Tells clients that a list may have changed.
-    pub(super) fn announce(&self, kind: ListKind) {
-        if let Some(events) = self.shared.events.upgrade() {
-            events.list_changed(kind);
-        }
-    }
-
     /// Returns for how long no call has used the connection, or `None` if one does or a client waits for changes.
     pub(crate) fn idle_time(&self) -> Option<Duration> {
         let is_awaited = self.interest().is_some_and(|interest| interest.is_any());
@@ -220,69 +212,50 @@ impl Connection {
         lock(&self.shared.opener).take_if(|opener| Arc::ptr_eq(opener, call));
     }
 
-    fn interest(&self) -> Option<&Arc<Interest>> {
+    /// Returns what the callers want to be told. A connection without a slot has nobody to tell.
+    pub(crate) fn interest(&self) -> Option<&Arc<Interest>> {
         self.shared.interest.get()
     }
 
-    /// Adds a subscriber of a resource. The first one subscribes at the server.
-    pub(crate) async fn subscribe(&self, uri: &str, subscriber: &str) -> Result<(), CallError> {
-        let Some(interest) = self.interest() else {
-            return Ok(());
-        };
-        if !interest.add_subscriber(uri, subscriber) {
-            return Ok(());
+    /// Replaces the listen request at a modern server, and returns what the server granted. The one before ends when the
+    /// new one is acknowledged.
+    pub(super) async fn listen_to(
+        &self,
+        filter: SubscriptionFilter,
+    ) -> Result<SubscriptionFilter, CallError> {
+        let mut listen = self.listen.lock().await;
+        if filter == SubscriptionFilter::default() {
+            *listen = None;
+            return Ok(filter);
         }
-        let subscribed = self.shared.subscribe_at_server(uri, interest).await;
-        if subscribed.is_err() {
-            interest.remove(uri);
-        }
-        subscribed
-    }
-
-    /// Removes a subscriber of a resource. The last one unsubscribes at the server.
-    pub(crate) async fn unsubscribe(&self, uri: &str, subscriber: &str) -> Result<(), CallError> {
-        match self.interest() {
-            Some(interest) if interest.remove_subscriber(uri, subscriber) => {
-                self.client.unsubscribe(uri).await
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Keeps the connection open for a client that waits for changes, until the guard is dropped.
-    pub(crate) fn keep_for_listener(&self) -> Option<ListenerGuard> {
-        self.interest().map(Interest::add_listener)
+        let events = &self.shared.events;
+        let (stream, granted) =
+            ListenStream::open(&self.client, filter, &self.server, events).await?;
+        *listen = Some(stream);
+        Ok(granted)
     }
 
     /// Sets the level of log messages, if it is more verbose than the current one.
     pub(crate) async fn set_log_level(&self, level: LogLevel) -> Result<(), CallError> {
-        if let Some(interest) = self.interest() {
-            let current = interest.log_level();
-            if self.shared.is_shared && current.is_some_and(|current| current <= level) {
-                return Ok(());
-            }
-            interest.set_log_level(level);
+        if let Some(interest) = self.interest()
+            && !interest.raise_log_level(level, self.shared.is_shared)
+        {
+            return Ok(());
         }
         self.client.set_log_level(level).await
     }
 
     /// Subscribes again, and sets the log level again, as on the connection before. Errors are only logged.
-    pub(super) async fn restore(&self) {
-        let Some(interest) = self.interest() else {
-            return;
-        };
-        self.shared.restore_subscriptions(interest).await;
-        let has_logging = self.client.server().capabilities.logging.is_some();
-        if let Some(level) = interest.log_level().filter(|_| has_logging)
-            && let Err(error) = self.client.set_log_level(level).await
-        {
-            tracing::debug!(server = self.server.name(), %error, "the log level was not set");
+    pub(super) async fn restore(self: &Arc<Self>) {
+        if let Some(interest) = self.interest() {
+            interest.restore(self).await;
         }
     }
 
     /// Ends the connection and its child process.
     pub(crate) async fn close(&self) {
         self.shared.ended(None);
+        *self.listen.lock().await = None;
         self.client.close().await;
     }
 
@@ -305,72 +278,10 @@ impl Drop for Connection {
     }
 }
 
-/// Subscribes to all list changes of a modern server. A legacy server announces them without a request.
-async fn subscribe_to_changes(client: &Client, server: &UpstreamServer) -> Option<Subscription> {
-    let info = client.server();
-    if !crate::lifecycle::is_stateless_server(&info) {
-        return None;
-    }
-    let capabilities = &info.capabilities;
-    let declared = |list_changed: Option<bool>| list_changed.filter(|declared| *declared);
-    let mut filter = SubscriptionFilter::default();
-    filter.tools_list_changed = declared(
-        capabilities
-            .tools
-            .as_ref()
-            .and_then(|list| list.list_changed),
-    );
-    filter.prompts_list_changed = declared(
-        capabilities
-            .prompts
-            .as_ref()
-            .and_then(|list| list.list_changed),
-    );
-    filter.resources_list_changed = declared(
-        capabilities
-            .resources
-            .as_ref()
-            .and_then(|list| list.list_changed),
-    );
-    if filter == SubscriptionFilter::default() {
-        return None;
-    }
-    match client.listen(filter).await {
-        Ok(subscription) => Some(subscription),
-        Err(error) => {
-            tracing::warn!(server = server.name(), %error, "changes of the server are not announced");
-            None
-        }
-    }
-}
-
 impl ConnectionState {
     fn register<'a>(&'a self, id: RelayCallId, call: &Arc<RunningCall>) -> RunningCallGuard<'a> {
         lock(&self.calls).insert(id, Arc::clone(call));
         RunningCallGuard { state: self, id }
-    }
-
-    async fn subscribe_at_server(&self, uri: &str, interest: &Interest) -> Result<(), CallError> {
-        let Some(client) = self.client.get() else {
-            return Ok(());
-        };
-        if !self.server.is_stateless() {
-            return client.subscribe(uri).await;
-        }
-        let mut filter = SubscriptionFilter::default();
-        filter.resource_subscriptions = Some(vec![uri.to_owned()]);
-        let stream = client.listen(filter).await?;
-        interest.set_stream(uri, Some(stream));
-        Ok(())
-    }
-
-    async fn restore_subscriptions(&self, interest: &Interest) {
-        for uri in interest.subscribed() {
-            if let Err(error) = self.subscribe_at_server(&uri, interest).await {
-                tracing::debug!(server = self.server.name(), %error, "a resource was not subscribed to");
-                interest.remove(&uri);
-            }
-        }
     }
 
     /// Records that the connection is open. Returns `false` if it has ended already.
@@ -383,6 +294,9 @@ impl ConnectionState {
     fn ended(&self, reason: Option<&TransportError>) {
         if self.stage.swap(ENDED, Ordering::AcqRel) != OPEN {
             return;
+        }
+        if let Some(events) = self.events.upgrade() {
+            events.connection_ended();
         }
         let slot = self.slot.get().and_then(Weak::upgrade);
         match (reason, slot) {
@@ -507,7 +421,10 @@ impl RelayHandler for MessageHandler {
                 state.lists.invalidate(*kind);
             }
             if let Some(events) = state.events.upgrade() {
-                kinds.iter().for_each(|kind| events.list_changed(*kind));
+                let server = &state.server;
+                kinds
+                    .iter()
+                    .for_each(|kind| events.list_changed(server, *kind, true));
             }
         };
         match method {
@@ -535,7 +452,7 @@ impl RelayHandler for MessageHandler {
                 let uri = RawObject::parse(params).ok();
                 let uri = uri.and_then(|object| object.string("uri").ok()?.map(String::from));
                 if let (Some(uri), Some(events)) = (uri, state.events.upgrade()) {
-                    events.resource_updated(state.server.id, &uri);
+                    events.resource_updated(&state.server, &uri);
                 }
             }
             "notifications/cancelled" | "notifications/subscriptions/acknowledged" => {}
@@ -554,7 +471,7 @@ impl RelayHandler for MessageHandler {
         for kind in ListKind::ALL {
             state.lists.invalidate(kind);
             if let Some(events) = state.events.upgrade() {
-                events.list_changed(kind);
+                events.list_changed(&state.server, kind, false);
             }
         }
         // A renewed session at a legacy server has no subscriptions. Streams of a modern server renew themselves.
@@ -562,8 +479,8 @@ impl RelayHandler for MessageHandler {
             .interest
             .get()
             .filter(|_| !state.server.is_stateless());
-        if let Some(interest) = interest.cloned() {
-            tokio::spawn(async move { state.restore_subscriptions(&interest).await });
+        if let (Some(interest), Some(client)) = (interest.cloned(), state.client.get().cloned()) {
+            tokio::spawn(async move { interest.restore_session(&client, &state.server).await });
         }
     }
 

@@ -26,6 +26,10 @@ pub enum UpstreamState {
     Up,
     /// The last connection failed, or connections end again and again.
     Down,
+    /// The server requires a login.
+    Login,
+    /// The definitions of the server are not those that were approved.
+    Locked,
 }
 
 impl fmt::Display for UpstreamState {
@@ -34,6 +38,8 @@ impl fmt::Display for UpstreamState {
             Self::Starting => "starting",
             Self::Up => "up",
             Self::Down => "down",
+            Self::Login => "login",
+            Self::Locked => "locked",
         })
     }
 }
@@ -116,6 +122,8 @@ fn delay(failures: u32) -> Duration {
 pub(super) struct UpstreamHealth {
     pub(super) state: UpstreamState,
     pub(super) since: SystemTime,
+    /// When the server went down, if it is.
+    pub(super) down_at: Option<Instant>,
     pub(super) reason: Option<String>,
     /// The number of open connections.
     open: usize,
@@ -127,6 +135,7 @@ impl UpstreamHealth {
         Self {
             state: UpstreamState::Starting,
             since: SystemTime::now(),
+            down_at: None,
             reason: None,
             open: 0,
             backoff: Backoff::default(),
@@ -135,7 +144,7 @@ impl UpstreamHealth {
 
     /// Returns the reason of the last failure if the server is down, and it is too early for another attempt.
     pub(super) fn retry_later(&self) -> Option<String> {
-        let is_down = self.state == UpstreamState::Down;
+        let is_down = matches!(self.state, UpstreamState::Down | UpstreamState::Login);
         is_down.then(|| self.backoff.next_attempt().err()).flatten()
     }
 
@@ -165,7 +174,10 @@ impl UpstreamHealth {
         }
         self.backoff.failed(began, reason);
         self.reason = Some(reason.to_owned());
-        self.set_state(UpstreamState::Down);
+        self.set_state(match reason {
+            "login required" | "HTTP status 401" => UpstreamState::Login,
+            _ => UpstreamState::Down,
+        });
         true
     }
 
@@ -174,6 +186,10 @@ impl UpstreamHealth {
             self.state = state;
             self.since = SystemTime::now();
         }
+        self.down_at = match state {
+            UpstreamState::Starting | UpstreamState::Up => None,
+            _ => self.down_at.or_else(|| Some(Instant::now())),
+        };
     }
 }
 

@@ -3,31 +3,201 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Weak,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
-use turnbuckle_client::Subscription;
-use turnbuckle_protocol::types::LogLevel;
+use tokio::task::AbortHandle;
+use turnbuckle_client::{CallError, Client, Subscription, SubscriptionEvent};
+use turnbuckle_protocol::types::{LogLevel, SubscriptionFilter};
 
-use crate::lock;
+use crate::{
+    convert::ListKind,
+    gateway::GatewayEvents,
+    lifecycle::is_stateless_server,
+    lock,
+    upstream::{UpstreamServer, connection::Connection},
+};
 
 /// The subscriptions, listeners and log level of the callers that share a connection.
 #[derive(Default)]
 pub(crate) struct Interest {
-    subscriptions: Mutex<HashMap<String, ResourceSubscription>>,
+    /// The subscribers of each resource.
+    resources: Mutex<HashMap<String, HashSet<String>>>,
+    /// The connection that was opened last; locked while subscriptions are changed, so that the server gets the changes
+    /// in order.
+    current: tokio::sync::Mutex<Option<Weak<Connection>>>,
     /// The number of clients that wait for changes.
     listeners: AtomicUsize,
+    /// The level of the last `logging/setLevel`.
     log_level: Mutex<Option<LogLevel>>,
 }
 
-/// The subscribers of a resource.
-#[derive(Default)]
-struct ResourceSubscription {
-    subscribers: HashSet<String>,
-    /// The subscription at a modern server.
-    stream: Option<Subscription>,
+impl Interest {
+    /// Returns whether a client waits for changes or is subscribed.
+    pub(super) fn is_any(&self) -> bool {
+        self.listeners.load(Ordering::Relaxed) > 0 || !lock(&self.resources).is_empty()
+    }
+
+    /// Counts a client that waits for changes, until the guard is dropped.
+    pub(crate) fn add_listener(self: &Arc<Self>) -> ListenerGuard {
+        self.listeners.fetch_add(1, Ordering::Relaxed);
+        ListenerGuard(Arc::clone(self))
+    }
+
+    /// Returns whether a log level differs from the one that the server has, and remembers it. On a shared connection the
+    /// most verbose one is kept.
+    pub(crate) fn raise_log_level(&self, level: LogLevel, is_shared: bool) -> bool {
+        let mut current = lock(&self.log_level);
+        if is_shared && current.is_some_and(|current| current <= level) {
+            return false;
+        }
+        *current = Some(level);
+        true
+    }
+
+    /// Restores the log level and the subscriptions on a connection, and uses it from now on.
+    pub(crate) async fn restore(&self, connection: &Arc<Connection>) {
+        let mut current = self.current.lock().await;
+        *current = Some(Arc::downgrade(connection));
+        if connection.has_listen_requests() {
+            if let Err(error) = connection.listen_to(self.filter(connection)).await {
+                let server = connection.server.name();
+                tracing::warn!(server, %error, "changes of the server are not announced");
+            }
+            return;
+        }
+        self.restore_session(&connection.client, &connection.server)
+            .await;
+    }
+
+    /// Restores the log level and the subscriptions in a new session at a legacy server. Errors are only logged.
+    pub(super) async fn restore_session(&self, client: &Client, server: &UpstreamServer) {
+        let (server, level) = (server.name(), *lock(&self.log_level));
+        if let Some(level) = level
+            && client.server().capabilities.logging.is_some()
+            && let Err(error) = client.set_log_level(level).await
+        {
+            tracing::debug!(server, %error, "the log level was not set");
+        }
+        let uris: Vec<String> = lock(&self.resources).keys().cloned().collect();
+        for uri in uris {
+            if let Err(error) = client.subscribe(&*uri).await {
+                tracing::debug!(server, %error, "a resource was not subscribed to");
+                lock(&self.resources).remove(&uri);
+            }
+        }
+    }
+
+    /// Adds a subscriber of resources, and returns those that the server granted.
+    pub(crate) async fn subscribe(
+        &self,
+        connection: &Arc<Connection>,
+        uris: &[String],
+        subscriber: &str,
+    ) -> Result<Vec<String>, CallError> {
+        let mut current = self.current.lock().await;
+        *current = Some(Arc::downgrade(connection));
+        let new: Vec<String> = {
+            let resources = lock(&self.resources);
+            let is_new = |uri: &&String| !resources.contains_key(*uri);
+            uris.iter().filter(is_new).cloned().collect()
+        };
+        let refused = if new.is_empty() {
+            Vec::new()
+        } else if connection.has_listen_requests() {
+            let mut filter = self.filter(connection);
+            let all = filter.resource_subscriptions.get_or_insert_default();
+            all.extend(new.iter().cloned());
+            let granted = connection.listen_to(filter).await?;
+            let granted = granted.resource_subscriptions.unwrap_or_default();
+            new.into_iter()
+                .filter(|uri| !granted.contains(uri))
+                .collect()
+        } else {
+            let mut refused = Vec::new();
+            for uri in new {
+                if let Err(error) = connection.client.subscribe(&*uri).await {
+                    if uris.len() == 1 {
+                        return Err(error);
+                    }
+                    refused.push(uri);
+                }
+            }
+            refused
+        };
+        let mut resources = lock(&self.resources);
+        let granted: Vec<String> = uris
+            .iter()
+            .filter(|uri| !refused.contains(uri))
+            .cloned()
+            .collect();
+        for uri in &granted {
+            let subscribers = resources.entry(uri.clone()).or_default();
+            subscribers.insert(subscriber.to_owned());
+        }
+        Ok(granted)
+    }
+
+    /// Removes a subscriber of resources. The last one unsubscribes at the server.
+    pub(crate) async fn unsubscribe(
+        &self,
+        uris: &[String],
+        subscriber: &str,
+    ) -> Result<(), CallError> {
+        let current = self.current.lock().await;
+        let ended: Vec<String> = {
+            let mut resources = lock(&self.resources);
+            let mut is_last = |uri: &&String| {
+                let Some(subscribers) = resources.get_mut(*uri) else {
+                    return false;
+                };
+                subscribers.remove(subscriber);
+                let is_last = subscribers.is_empty();
+                if is_last {
+                    resources.remove(*uri);
+                }
+                is_last
+            };
+            uris.iter().filter(|uri| is_last(uri)).cloned().collect()
+        };
+        let connection = current.as_ref().and_then(Weak::upgrade);
+        let Some(connection) = connection.filter(|connection| connection.is_open()) else {
+            return Ok(());
+        };
+        if ended.is_empty() {
+            return Ok(());
+        }
+        if connection.has_listen_requests() {
+            return connection
+                .listen_to(self.filter(&connection))
+                .await
+                .map(drop);
+        }
+        for uri in ended {
+            connection.client.unsubscribe(uri).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns what all clients together listen to on a modern server.
+    fn filter(&self, connection: &Connection) -> SubscriptionFilter {
+        let info = connection.client.server();
+        let capabilities = &info.capabilities;
+        let tools = capabilities.tools.as_ref();
+        let prompts = capabilities.prompts.as_ref();
+        let resources = capabilities.resources.as_ref();
+        let declared = |list_changed: Option<bool>| list_changed.filter(|declared| *declared);
+        let mut filter = SubscriptionFilter::default();
+        filter.tools_list_changed = declared(tools.and_then(|list| list.list_changed));
+        filter.prompts_list_changed = declared(prompts.and_then(|list| list.list_changed));
+        filter.resources_list_changed = declared(resources.and_then(|list| list.list_changed));
+        let mut uris: Vec<String> = lock(&self.resources).keys().cloned().collect();
+        uris.sort();
+        filter.resource_subscriptions = (!uris.is_empty()).then_some(uris);
+        filter
+    }
 }
 
 /// Counts a client that waits for changes, until it is dropped.
@@ -39,63 +209,54 @@ impl Drop for ListenerGuard {
     }
 }
 
-impl Interest {
-    /// Returns whether a client waits for changes or is subscribed.
-    pub(super) fn is_any(&self) -> bool {
-        self.listeners.load(Ordering::Relaxed) > 0 || !lock(&self.subscriptions).is_empty()
-    }
+/// The listen request at a modern server. Its notifications arrive at the handler of the connection.
+pub(crate) struct ListenStream(AbortHandle);
 
-    pub(super) fn add_listener(self: &Arc<Self>) -> ListenerGuard {
-        self.listeners.fetch_add(1, Ordering::Relaxed);
-        ListenerGuard(Arc::clone(self))
+impl Drop for ListenStream {
+    fn drop(&mut self) {
+        self.0.abort();
     }
+}
 
-    /// Adds a subscriber of a resource. Returns whether it is the first one.
-    pub(super) fn add_subscriber(&self, uri: &str, subscriber: &str) -> bool {
-        let mut subscriptions = lock(&self.subscriptions);
-        let is_first = !subscriptions.contains_key(uri);
-        let subscription = subscriptions.entry(uri.to_owned()).or_default();
-        subscription.subscribers.insert(subscriber.to_owned());
-        is_first
-    }
-
-    /// Keeps the subscription at a modern server for as long as there are subscribers.
-    pub(super) fn set_stream(&self, uri: &str, stream: Option<Subscription>) {
-        if let Some(subscription) = lock(&self.subscriptions).get_mut(uri) {
-            subscription.stream = stream;
-        }
-    }
-
-    /// Removes all subscribers of a resource.
-    pub(super) fn remove(&self, uri: &str) {
-        lock(&self.subscriptions).remove(uri);
-    }
-
-    /// Removes a subscriber. Returns whether a legacy server has to be told that none is left; dropping the stream ends the
-    /// subscription at a modern server.
-    pub(super) fn remove_subscriber(&self, uri: &str, subscriber: &str) -> bool {
-        let mut subscriptions = lock(&self.subscriptions);
-        let Some(subscription) = subscriptions.get_mut(uri) else {
-            return false;
+impl ListenStream {
+    /// Sends a listen request, and returns what the server granted.
+    pub(crate) async fn open(
+        client: &Client,
+        filter: SubscriptionFilter,
+        server: &Arc<UpstreamServer>,
+        events: &Weak<dyn GatewayEvents>,
+    ) -> Result<(Self, SubscriptionFilter), CallError> {
+        let mut subscription = client.listen(filter).await?;
+        let granted = match subscription.next().await {
+            Some(Ok(SubscriptionEvent::Acknowledged(granted))) => granted,
+            Some(Err(error)) => return Err(error),
+            _ => SubscriptionFilter::default(),
         };
-        subscription.subscribers.remove(subscriber);
-        if !subscription.subscribers.is_empty() {
-            return false;
+        let watching = watch(subscription, Arc::clone(server), events.clone());
+        Ok((Self(tokio::spawn(watching).abort_handle()), granted))
+    }
+}
+
+/// Reads the events of a listen request, so that it goes on. After an interruption, changes may have been missed.
+async fn watch(
+    mut subscription: Subscription,
+    server: Arc<UpstreamServer>,
+    events: Weak<dyn GatewayEvents>,
+) {
+    while let Some(event) = subscription.next().await {
+        if matches!(event, Ok(SubscriptionEvent::Acknowledged(_)))
+            && let Some(events) = events.upgrade()
+        {
+            ListKind::ALL
+                .iter()
+                .for_each(|kind| events.list_changed(&server, *kind, false));
         }
-        let ended = subscriptions.remove(uri);
-        ended.is_some_and(|ended| ended.stream.is_none())
     }
+}
 
-    /// Returns the subscribed resources.
-    pub(super) fn subscribed(&self) -> Vec<String> {
-        lock(&self.subscriptions).keys().cloned().collect()
-    }
-
-    pub(super) fn log_level(&self) -> Option<LogLevel> {
-        *lock(&self.log_level)
-    }
-
-    pub(super) fn set_log_level(&self, level: LogLevel) {
-        *lock(&self.log_level) = Some(level);
+impl Connection {
+    /// Returns whether changes are requested from the server.
+    pub(crate) fn has_listen_requests(&self) -> bool {
+        is_stateless_server(&self.client.server())
     }
 }

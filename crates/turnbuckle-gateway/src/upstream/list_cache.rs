@@ -1,26 +1,42 @@
 //! The lists of an upstream server, kept in memory until they change.
 
 use std::{
+    collections::VecDeque,
     sync::{
-        Arc,
+        Arc, Mutex, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use serde_json::value::RawValue;
-use tokio::{sync::Mutex, time::Instant};
-use turnbuckle_protocol::{RpcError, json, jsonrpc::RawObject};
+use serde_json::{json, value::RawValue};
+use tokio::time::Instant;
+use turnbuckle_protocol::{Revision, RpcError, jsonrpc::RawObject};
 
-use crate::{convert::ListKind, errors, raw_json::ObjectWriter, upstream::connection::Connection};
+use crate::{
+    convert::ListKind, errors, lock, raw_json::ObjectWriter, upstream::connection::Connection,
+};
 
-/// Lifetime of a list of a server that does not announce changes.
+/// Lifetime of a list of a server that neither announces changes nor gives its lifetime.
 const UNANNOUNCED_LIFETIME: Duration = Duration::from_secs(30);
+/// Maximum lifetime that a server can give.
+const MAX_LIFETIME: Duration = Duration::from_secs(3600);
+/// Maximum time to request a list, with all its pages.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
+/// Lifetime of a list of a modern server that gives none and announces no changes: one request is enough for several
+/// clients at the same time.
+const LEAST_LIFETIME: Duration = Duration::from_secs(1);
+/// Time in which a list that could not be had is not requested again.
+const FAILURE_LIFETIME: Duration = Duration::from_secs(2);
 
 const MAX_PAGES: usize = 1_000;
-const MAX_ITEMS: usize = 100_000;
+const MAX_ITEMS: usize = 20_000;
 /// Maximum total size of a list.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
+const MAX_BYTES: usize = 32 * 1024 * 1024;
+/// Maximum size of a definition.
+const MAX_ITEM_BYTES: usize = 1024 * 1024;
+/// Maximum number of different lists of a server that are compared with a new one.
+const MAX_VARIANTS: usize = 8;
 
 /// An item of a list, in the revision of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,50 +47,261 @@ pub(crate) struct ListItem {
     pub(crate) json: String,
 }
 
+/// A list of a server: all tools or prompts, or the first page of its resources.
+#[derive(Debug)]
+pub(crate) struct ServerList {
+    /// Lists with equal items have the same id.
+    pub(crate) id: u64,
+    pub(crate) items: Vec<ListItem>,
+    pub(crate) revision: Revision,
+    /// Whether there are no further pages.
+    pub(crate) is_complete: bool,
+}
+
+/// A list, and how long it can be used.
+#[derive(Clone, Debug)]
+pub(crate) struct CurrentList {
+    pub(crate) list: Arc<ServerList>,
+    /// The cursor of the next page.
+    pub(crate) next_cursor: Option<String>,
+    pub(crate) received: Instant,
+    /// When the gateway requests it again. `None`: when it has changed.
+    pub(crate) expires: Option<Instant>,
+    /// When clients have to request it again.
+    pub(crate) stale_at: Instant,
+    /// Whether clients may not share it.
+    pub(crate) is_private: bool,
+}
+
+/// A page of a list.
+pub(crate) struct ListPage {
+    pub(crate) items: Vec<ListItem>,
+    pub(crate) next_cursor: Option<String>,
+    pub(crate) revision: Revision,
+    hint: LifetimeHint,
+}
+
+/// What a modern server says about the lifetime of a list.
+#[derive(Clone, Copy)]
+struct LifetimeHint {
+    ttl: Duration,
+    is_private: bool,
+}
+
 /// The lists of one connection.
 #[derive(Default)]
 pub(crate) struct ListCache {
-    lists: [Mutex<Option<CachedList>>; 4],
-    /// Incremented when the list changes, so that a list that was requested before is not kept.
-    versions: [AtomicU64; 4],
+    lists: [ListSlot; 4],
 }
 
-struct CachedList {
-    items: Arc<Vec<ListItem>>,
-    version: u64,
-    expires: Option<Instant>,
+#[derive(Default)]
+struct ListSlot {
+    /// Locked while the list is requested, so that only one caller does it.
+    fetching: tokio::sync::Mutex<()>,
+    content: Mutex<SlotContent>,
+    /// Incremented when the list changes, so that a list that was requested before is not kept.
+    version: AtomicU64,
+}
+
+#[derive(Default)]
+struct SlotContent {
+    /// The last list, with its version. It may have changed since.
+    last: Option<(CurrentList, u64)>,
+    failure: Option<(RpcError, Instant)>,
 }
 
 impl ListCache {
-    /// Forgets a list, because it has changed.
+    /// Notes that a list has changed.
     pub(crate) fn invalidate(&self, kind: ListKind) {
-        self.versions[kind as usize].fetch_add(1, Ordering::AcqRel);
+        let slot = &self.lists[kind as usize];
+        slot.version.fetch_add(1, Ordering::AcqRel);
+        lock(&slot.content).failure = None;
     }
 
-    fn version(&self, kind: ListKind) -> u64 {
-        self.versions[kind as usize].load(Ordering::Acquire)
+    /// Returns the last list, which may have changed.
+    pub(crate) fn last(&self, kind: ListKind) -> Option<Arc<ServerList>> {
+        let content = lock(&self.lists[kind as usize].content);
+        content
+            .last
+            .as_ref()
+            .map(|(current, _)| Arc::clone(&current.list))
+    }
+
+    /// Returns the list if it is in memory, or the error of an attempt that was just made.
+    fn get(&self, kind: ListKind) -> Option<Result<CurrentList, RpcError>> {
+        let slot = &self.lists[kind as usize];
+        let (version, now) = (slot.version.load(Ordering::Acquire), Instant::now());
+        let content = lock(&slot.content);
+        if let Some((current, of_version)) = &content.last
+            && *of_version == version
+            && current.expires.is_none_or(|expires| now < expires)
+        {
+            return Some(Ok(current.clone()));
+        }
+        match &content.failure {
+            Some((error, until)) if now < *until => Some(Err(error.clone())),
+            _ => None,
+        }
     }
 }
 
-impl Connection {
-    /// Returns all items of a list.
-    pub(crate) async fn list(&self, kind: ListKind) -> Result<Arc<Vec<ListItem>>, RpcError> {
-        let mut cached = self.lists().lists[kind as usize].lock().await;
-        let version = self.lists().version(kind);
-        if let Some(list) = &*cached
-            && list.version == version
-            && list.expires.is_none_or(|expires| Instant::now() < expires)
-        {
-            return Ok(Arc::clone(&list.items));
-        }
-        let items = Arc::new(self.fetch_list(kind).await?);
-        let lifetime = (!self.announces(kind)).then_some(UNANNOUNCED_LIFETIME);
-        *cached = Some(CachedList {
-            items: Arc::clone(&items),
-            version,
-            expires: lifetime.map(|lifetime| Instant::now() + lifetime),
+/// The lists of a server on all its connections.
+#[derive(Default)]
+pub(crate) struct ServerLists {
+    kinds: [Mutex<KnownLists>; 4],
+}
+
+#[derive(Default)]
+struct KnownLists {
+    /// The last list, which is shown for some time after the server went down.
+    last: Option<CurrentList>,
+    variants: VecDeque<Weak<ServerList>>,
+    shown: ShownList,
+    /// Why the list cannot be used, although the server is up.
+    failure: Option<String>,
+}
+
+/// What clients have last seen of a list of a server.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum ShownList {
+    /// No client has requested the list.
+    #[default]
+    Never,
+    /// The server was left out.
+    Absent,
+    List(Arc<ServerList>),
+}
+
+impl ServerLists {
+    /// Returns the last list of any connection.
+    pub(crate) fn last(&self, kind: ListKind) -> Option<CurrentList> {
+        lock(&self.kinds[kind as usize]).last.clone()
+    }
+
+    /// Returns why a list of the server cannot be used.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let mut kinds = self.kinds.iter();
+        kinds.find_map(|known| lock(known).failure.clone())
+    }
+
+    fn set_failure(&self, kind: ListKind, error: &RpcError) {
+        let reason = error.data.as_ref().and_then(|data| data.get("reason"));
+        let reason = reason.and_then(|reason| reason.as_str());
+        lock(&self.kinds[kind as usize]).failure = reason.map(String::from);
+    }
+
+    pub(crate) fn shown(&self, kind: ListKind) -> ShownList {
+        lock(&self.kinds[kind as usize]).shown.clone()
+    }
+
+    pub(crate) fn set_shown(&self, kind: ListKind, shown: ShownList) {
+        lock(&self.kinds[kind as usize]).shown = shown;
+    }
+
+    /// Returns a list with these items: a known one if they are equal.
+    fn intern(&self, kind: ListKind, page: ListPage, lifetime: Lifetime) -> CurrentList {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        let mut known = lock(&self.kinds[kind as usize]);
+        let is_complete = page.next_cursor.is_none();
+        let equal = known
+            .variants
+            .iter()
+            .filter_map(Weak::upgrade)
+            .find(|list| {
+                list.is_complete == is_complete
+                    && list.revision == page.revision
+                    && list.items == page.items
+            });
+        let list = equal.unwrap_or_else(|| {
+            let list = Arc::new(ServerList {
+                id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+                items: page.items,
+                revision: page.revision,
+                is_complete,
+            });
+            known.variants.retain(|list| list.strong_count() > 0);
+            if known.variants.len() >= MAX_VARIANTS {
+                known.variants.pop_front();
+            }
+            known.variants.push_back(Arc::downgrade(&list));
+            list
         });
-        Ok(items)
+        let current = CurrentList {
+            list,
+            next_cursor: page.next_cursor,
+            received: Instant::now(),
+            expires: lifetime.expires,
+            stale_at: lifetime.stale_at,
+            is_private: lifetime.is_private,
+        };
+        known.last = Some(current.clone());
+        known.failure = None;
+        current
+    }
+}
+
+struct Lifetime {
+    expires: Option<Instant>,
+    stale_at: Instant,
+    is_private: bool,
+}
+
+impl Connection {
+    /// Returns a list, from memory if possible. It is requested only once at a time, also if its callers give up.
+    pub(crate) async fn list(self: &Arc<Self>, kind: ListKind) -> Result<CurrentList, RpcError> {
+        if let Some(known) = self.lists().get(kind) {
+            return known;
+        }
+        let connection = Arc::clone(self);
+        let fetch = tokio::spawn(async move { connection.fetch_once(kind).await });
+        let cancelled = |_| Err(RpcError::internal("the list was not requested"));
+        fetch.await.unwrap_or_else(cancelled)
+    }
+
+    async fn fetch_once(&self, kind: ListKind) -> Result<CurrentList, RpcError> {
+        let slot = &self.lists().lists[kind as usize];
+        let _fetching = slot.fetching.lock().await;
+        if let Some(known) = self.lists().get(kind) {
+            return known;
+        }
+        let version = slot.version.load(Ordering::Acquire);
+        let fetched = tokio::time::timeout(FETCH_TIMEOUT, self.fetch_list(kind)).await;
+        let timeout = |_| Err(errors::unreachable(self.server.name(), "timeout"));
+        match fetched.unwrap_or_else(timeout) {
+            Ok(page) => {
+                let lifetime = self.lifetime(kind, page.hint);
+                let current = self.server.lists.intern(kind, page, lifetime);
+                let mut content = lock(&slot.content);
+                content.last = Some((current.clone(), version));
+                content.failure = None;
+                Ok(current)
+            }
+            Err(error) => {
+                let until = Instant::now() + FAILURE_LIFETIME;
+                lock(&slot.content).failure = Some((error.clone(), until));
+                self.server.lists.set_failure(kind, &error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns how long a list can be used. Changes that are announced end it earlier.
+    fn lifetime(&self, kind: ListKind, hint: LifetimeHint) -> Lifetime {
+        let now = Instant::now();
+        let expires = if !hint.ttl.is_zero() {
+            Some(now + hint.ttl)
+        } else if self.announces(kind) {
+            None
+        } else if self.server.is_stateless() {
+            Some(now + LEAST_LIFETIME)
+        } else {
+            Some(now + UNANNOUNCED_LIFETIME)
+        };
+        Lifetime {
+            expires,
+            stale_at: now + hint.ttl,
+            is_private: hint.is_private,
+        }
     }
 
     /// Returns whether the server has this kind of items.
@@ -109,70 +336,103 @@ impl Connection {
         declared == Some(true)
     }
 
-    async fn fetch_list(&self, kind: ListKind) -> Result<Vec<ListItem>, RpcError> {
-        let (mut items, mut bytes) = (Vec::new(), 0);
+    /// Requests a list: all pages of tools and prompts, and the first page of resources and templates.
+    async fn fetch_list(&self, kind: ListKind) -> Result<ListPage, RpcError> {
+        let mut list = ListPage {
+            items: Vec::new(),
+            next_cursor: None,
+            revision: self.revision(),
+            hint: LifetimeHint {
+                ttl: MAX_LIFETIME,
+                is_private: false,
+            },
+        };
         if !self.has(kind) {
-            return Ok(items);
+            return Ok(list);
         }
-        let mut cursor = None;
+        let mut bytes = 0;
         for _ in 0..MAX_PAGES {
-            let params = cursor_params(cursor.as_deref());
-            let page = self
-                .request(kind.method(), params)
-                .await
-                .map_err(|error| errors::call_failure(self.server.name(), error))?;
-            let next = self.read_page(kind, page.json(), &mut items)?;
-            bytes += page.json().len();
-            if items.len() > MAX_ITEMS || bytes > MAX_BYTES {
-                return Err(self.too_long(kind));
+            let page = self.page(kind, list.next_cursor.as_deref()).await?;
+            bytes += page.items.iter().map(|item| item.json.len()).sum::<usize>();
+            list.items.extend(page.items);
+            list.hint.ttl = list.hint.ttl.min(page.hint.ttl);
+            list.hint.is_private |= page.hint.is_private;
+            if list.items.len() > MAX_ITEMS {
+                return Err(self.too_long(kind, &format!("has more than {MAX_ITEMS} entries")));
             }
-            match next {
-                // A repeated cursor would never end.
-                Some(next) if cursor.as_deref() != Some(&*next) => cursor = Some(next),
-                _ => return Ok(items),
+            if bytes > MAX_BYTES {
+                return Err(self.too_long(kind, &format!("has more than {MAX_BYTES} bytes")));
+            }
+            let is_repeated = page.next_cursor.is_some() && page.next_cursor == list.next_cursor;
+            list.next_cursor = page.next_cursor;
+            if is_repeated {
+                return Err(self.too_long(kind, "repeats a cursor"));
+            }
+            if list.next_cursor.is_none() || !kind.is_fetched_whole() {
+                return Ok(list);
             }
         }
-        Err(self.too_long(kind))
+        Err(self.too_long(kind, &format!("has more than {MAX_PAGES} pages")))
     }
 
-    /// Adds the items of a page, and returns its next cursor. Items without a name are left out.
-    fn read_page(
+    /// Requests a page of a list.
+    pub(crate) async fn page(
         &self,
         kind: ListKind,
-        page: &str,
-        items: &mut Vec<ListItem>,
-    ) -> Result<Option<String>, RpcError> {
-        let invalid = |error: &RpcError| errors::invalid_result(self.server.name(), error);
-        let page = RawObject::parse(page).map_err(|error| invalid(&error))?;
+        cursor: Option<&str>,
+    ) -> Result<ListPage, RpcError> {
+        let requested = self.request(kind.method(), cursor_params(cursor)).await;
+        let page = requested.map_err(|error| errors::call_failure(self.server.name(), error))?;
+        let parsed = self.read_page(kind, page.json());
+        parsed.map_err(|error| errors::invalid_result(self.server.name(), &error))
+    }
+
+    /// Reads a page. Items that cannot be used are left out.
+    fn read_page(&self, kind: ListKind, page: &str) -> Result<ListPage, RpcError> {
+        let page = RawObject::parse(page)?;
         let list = page.get(kind.items_member()).unwrap_or("[]");
-        let list: Vec<&RawValue> = json::from_str(list)
-            .map_err(RpcError::from)
-            .map_err(|error| invalid(&error))?;
+        let list: Vec<&RawValue> =
+            turnbuckle_protocol::json::from_str(list).map_err(RpcError::from)?;
+        let mut items = Vec::with_capacity(list.len().min(MAX_ITEMS));
         for item in list {
             let name = RawObject::parse(item.get()).and_then(|item| {
                 let name = item.string(kind.name_member())?;
                 Ok(name.map(String::from))
             });
             match name {
-                Ok(Some(name)) => items.push(ListItem {
+                Ok(Some(name)) if item.get().len() <= MAX_ITEM_BYTES => items.push(ListItem {
                     name,
                     json: item.get().to_owned(),
                 }),
                 _ => tracing::warn!(
                     server = self.server.name(),
                     list = kind.items_member(),
-                    "an item without a name is left out"
+                    bytes = item.get().len(),
+                    "an item without a name or above the size limit is left out"
                 ),
             }
         }
-        let cursor = page.string("nextCursor").map_err(|error| invalid(&error))?;
-        Ok(cursor.map(String::from))
+        let ttl = page.get("ttlMs").and_then(|ttl| ttl.parse::<f64>().ok());
+        let ttl = ttl.filter(|ttl| *ttl > 0.0).unwrap_or(0.0);
+        let ttl = Duration::try_from_secs_f64(ttl / 1_000.0).unwrap_or(MAX_LIFETIME);
+        let cursor = page.string("nextCursor")?;
+        Ok(ListPage {
+            items,
+            next_cursor: cursor.map(String::from),
+            revision: self.revision(),
+            hint: LifetimeHint {
+                ttl: ttl.min(MAX_LIFETIME),
+                is_private: page.string("cacheScope")?.as_deref() != Some("public"),
+            },
+        })
     }
 
-    fn too_long(&self, kind: ListKind) -> RpcError {
-        let list = kind.items_member();
-        let error = RpcError::internal(format!("the list of {list} is too long"));
-        errors::invalid_result(self.server.name(), &error)
+    fn too_long(&self, kind: ListKind, violation: &str) -> RpcError {
+        let (server, list) = (self.server.name(), kind.items_member());
+        let reason = format!("the list `{list}` {violation}");
+        tracing::warn!(server, reason, "a list cannot be used");
+        RpcError::internal(format!("server `{server}`: {reason}"))
+            .with_data(json!({ "server": server, "kind": "invalid", "reason": reason }))
     }
 }
 

@@ -114,12 +114,7 @@ impl ConnectionPool {
             server.failed(&reason, began);
             reason
         })?;
-        let is_kept = match server.settings.sharing {
-            Sharing::All => true,
-            Sharing::Auto => server.is_stateless(),
-            _ => false,
-        };
-        if is_kept {
+        if server.is_shared_by_all() {
             let key = ConnectionKey {
                 server: server.id,
                 sharing: SharingKey::All,
@@ -279,6 +274,17 @@ impl ConnectionPool {
         self.remove(|_, slot| slot.idle_time().is_some_and(|idle| idle >= timeout));
         let mut closing = lock(&self.closing);
         while closing.try_join_next().is_some() {}
+    }
+
+    /// Returns the open connections to a server.
+    pub(crate) fn open_connections(&self, server: &UpstreamServer) -> Vec<Arc<Connection>> {
+        let slots = lock(&self.slots);
+        let of_server = slots
+            .values()
+            .filter(|slot| std::ptr::eq(slot.server(), server));
+        of_server
+            .filter_map(|slot| slot.kept_connection())
+            .collect()
     }
 
     /// Opens connections again that have ended although clients wait for changes.

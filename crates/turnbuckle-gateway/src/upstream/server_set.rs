@@ -35,10 +35,6 @@ impl ServerSet {
         }
     }
 
-    pub(crate) fn by_id(&self, id: ServerId) -> Option<&Arc<UpstreamServer>> {
-        self.servers.iter().find(|server| server.id == id)
-    }
-
     pub(crate) fn by_name(&self, name: &str) -> Option<&Arc<UpstreamServer>> {
         self.servers.iter().find(|server| server.name() == name)
     }

@@ -13,6 +13,7 @@ use crate::{
     convert::ListKind,
     errors, lock,
     upstream::{
+        UpstreamServer,
         connection::{Connection, ConnectionSettings},
         health::Backoff,
         interest::Interest,
@@ -153,10 +154,10 @@ impl Slot {
             Ok(connection) => {
                 self.keep(&mut state, &connection);
                 drop(state);
-                if is_restart {
+                if is_restart && let Some(events) = self.settings.events.upgrade() {
                     ListKind::ALL
                         .into_iter()
-                        .for_each(|kind| connection.announce(kind));
+                        .for_each(|kind| events.list_changed(server, kind, false));
                 }
                 Ok(connection)
             }
@@ -203,6 +204,15 @@ impl Slot {
     /// What the callers want to be told.
     pub(super) fn interest(&self) -> &Arc<Interest> {
         &self.interest
+    }
+
+    /// Returns the open connection, if it is kept.
+    pub(super) fn kept_connection(&self) -> Option<Arc<Connection>> {
+        self.state().open().filter(|_| self.is_kept)
+    }
+
+    pub(super) fn server(&self) -> &UpstreamServer {
+        &self.settings.server
     }
 
     /// Returns whether a connection is open or being opened.
