@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use serde::Deserialize;
 use turnbuckle_auth::Secret;
 
 use crate::commands;
@@ -96,6 +97,7 @@ fn bridge_option(argument: clap::Arg) -> clap::Arg {
         "header" | "headers" => argument.help("Send this header to the server; repeatable"),
         "token" => argument.help("Send this token to the server"),
         "yes" => argument.help("Approve project servers without asking"),
+        "config" => argument.help("Read settings (.toml) or servers from this file"),
         "era" => argument.hide(true),
         _ => argument,
     }
@@ -108,7 +110,7 @@ const EXAMPLES: &str = "Examples:
   turnbuckle read unix:/run/notes.sock note://today > today.md";
 
 /// Options of all commands.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalOptions {
     /// Print JSON: results in the format of the newest revision
@@ -159,7 +161,8 @@ pub(crate) struct GlobalOptions {
 }
 
 /// The value of `--era`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum EraOption {
     /// Detect what the server supports
     #[default]
@@ -259,7 +262,7 @@ fn parse_header(text: &str) -> Result<(String, Secret), String> {
 }
 
 /// The credentials for a server.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Authorization")]
 pub(crate) struct AuthOptions {
     /// Send this token (visible to other users: see --token-file)

@@ -11,6 +11,8 @@ mod interactive;
 mod keyring;
 #[cfg(feature = "tls")]
 mod log_in;
+#[cfg(all(feature = "bridge", feature = "tls"))]
+mod machine;
 #[cfg(feature = "tls")]
 mod stored_login;
 
@@ -18,17 +20,36 @@ mod stored_login;
 pub(crate) use log_in::log_in;
 #[cfg(all(feature = "bridge", feature = "tls"))]
 pub(crate) use log_in::log_in_if_required;
+#[cfg(all(feature = "bridge", feature = "tls"))]
+pub(crate) use machine::machine_http;
 #[cfg(all(feature = "check", feature = "tls"))]
 pub(crate) use stored_login::login_headers;
 #[cfg(feature = "tls")]
 pub(crate) use stored_login::{authorized_http, list, log_out, login_hint};
 pub(crate) use summary::{LoginSummary, table};
-#[cfg(all(feature = "bridge", not(feature = "tls")))]
-pub(crate) use without_tls::log_in_if_required;
+use turnbuckle_auth::Secret;
 #[cfg(all(feature = "check", not(feature = "tls")))]
 pub(crate) use without_tls::login_headers;
 #[cfg(not(feature = "tls"))]
 pub(crate) use without_tls::{authorized_http, list, log_in, log_out, login_hint};
+#[cfg(all(feature = "bridge", not(feature = "tls")))]
+pub(crate) use without_tls::{log_in_if_required, machine_http};
+
+/// A client that gets tokens for itself, without a user.
+#[derive(Clone, Debug)]
+#[allow(dead_code, reason = "used by the optional command `bridge`")]
+pub(crate) struct MachineClient {
+    /// The client id.
+    pub(crate) id: String,
+    /// Its secret, or else its key.
+    pub(crate) secret: Option<Secret>,
+    /// The private key as PEM.
+    pub(crate) key: Option<Secret>,
+    /// The authorization server, if the client id is valid only there.
+    pub(crate) issuer: Option<String>,
+    /// The scopes to request, separated by spaces.
+    pub(crate) scope: Option<String>,
+}
 
 /// Stub for builds without the feature `tls`.
 #[cfg(not(feature = "tls"))]
@@ -89,6 +110,16 @@ mod without_tls {
         _context: &CommandContext,
     ) -> Result<bool> {
         Ok(false)
+    }
+
+    /// Returns an error: this build cannot log in.
+    #[allow(dead_code, reason = "used by the optional command `bridge`")]
+    pub(crate) fn machine_http(
+        _http_entry: &HttpEntry,
+        _machine: &super::MachineClient,
+        _context: &CommandContext,
+    ) -> Result<HttpTarget> {
+        Err(unsupported())
     }
 
     /// Returns an error: this build cannot log in.

@@ -97,6 +97,15 @@ impl ShutdownSignals {
         })
     }
 
+    /// Receives all but SIGHUP, for commands that handle it with [`HangupSignal`].
+    pub(crate) fn without_hangup() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: None,
+        })
+    }
+
     /// Waits for the next signal.
     pub(crate) async fn recv(&mut self) {
         tokio::select! {
@@ -121,8 +130,57 @@ impl ShutdownSignals {
         Ok(Self { interrupt })
     }
 
+    /// Receives the same signals: this system has no SIGHUP.
+    pub(crate) fn without_hangup() -> io::Result<Self> {
+        Self::new()
+    }
+
     /// Waits for the next signal.
     pub(crate) async fn recv(&mut self) {
         let _ = self.interrupt.recv().await;
+    }
+}
+
+/// Receives SIGHUP. Signals are recorded from its creation on.
+#[derive(Debug)]
+#[allow(dead_code, reason = "used by the optional command `bridge`")]
+pub(crate) struct HangupSignal {
+    /// `None` if the signal is ignored, as with `nohup`.
+    #[cfg(unix)]
+    hangup: Option<Signal>,
+}
+
+#[cfg(unix)]
+#[allow(dead_code, reason = "used by the optional command `bridge`")]
+impl HangupSignal {
+    pub(crate) fn new() -> io::Result<Self> {
+        let is_ignored = is_ignored(SignalKind::hangup());
+        let hangup = (!is_ignored).then(|| signal(SignalKind::hangup()));
+        Ok(Self {
+            hangup: hangup.transpose()?,
+        })
+    }
+
+    /// Waits for the next signal.
+    pub(crate) async fn recv(&mut self) {
+        match &mut self.hangup {
+            Some(hangup) => {
+                hangup.recv().await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+#[allow(dead_code, reason = "used by the optional command `bridge`")]
+impl HangupSignal {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Never returns: this system has no such signal.
+    pub(crate) async fn recv(&mut self) {
+        std::future::pending().await
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod config_files;
 mod entry;
 mod expand;
+pub(crate) mod file_text;
 mod read;
 pub(crate) mod resolve;
 pub(crate) mod trust;

@@ -1,15 +1,21 @@
 //! `turnbuckle bridge`.
 
+mod config;
+mod reload;
+mod server_files;
 mod startup_message;
+mod token_file;
 mod upstreams;
 
 use std::{num::NonZeroUsize, time::Duration};
 
 use clap::ValueEnum;
-use turnbuckle_gateway::{Gateway, PrefixMode, RunningGateway, Sharing, StartError};
+use reload::Reloader;
+use serde::Deserialize;
+use turnbuckle_gateway::{Gateway, PrefixMode, RunningGateway, StartError};
 use turnbuckle_server::stdio::Stdio;
 use turnbuckle_text::error_chain;
-use upstreams::BridgedServer;
+use upstreams::{BridgedServer, BridgedServers};
 
 use crate::{
     cli::{CommandArg, EraOption, parse_duration},
@@ -24,7 +30,7 @@ use crate::{
     },
     logins,
     output::sanitize,
-    signals::{ShutdownSignals, interrupt_signal},
+    signals::ShutdownSignals,
 };
 
 /// The default port.
@@ -42,6 +48,9 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 /// The address is printed to stdout, everything else to stderr. /healthz responds with status 200, /readyz too if a
 /// server can be reached, and with 503 otherwise. Old clients use HTTP+SSE at /sse. Programs that were started end with
 /// this command, however it ends.
+///
+/// Settings of servers are read from bridge.toml in the configuration directory of the user; without TARGET, the servers
+/// in it are bridged. Servers are added, changed and removed when the file changes, and on SIGHUP.
 ///
 /// GLOB is a pattern for the names of tools and prompts and the URIs of resources, for example `get_*`. With several
 /// servers it starts with the name of one, or `*`: `github/get_*`. A server without --allow shows everything.
@@ -71,9 +80,9 @@ pub(crate) struct BridgeCommand {
     #[arg(long, value_name = "ADDR|unix:PATH", value_parser = parse_listen_address)]
     listen: Option<ListenAddress>,
 
-    /// Select which callers share a connection to a server
-    #[arg(long, value_enum, default_value_t)]
-    share: ShareOption,
+    /// Select which callers share a connection to a server [default: auto]
+    #[arg(long, value_enum)]
+    share: Option<ShareOption>,
 
     /// End unused connections and programs after this time
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "5m")]
@@ -95,9 +104,9 @@ pub(crate) struct BridgeCommand {
     #[arg(long, value_enum, default_value_t)]
     prefix: PrefixOption,
 
-    /// Use this era of the protocol towards the servers
-    #[arg(long, value_name = "ERA", value_enum, default_value_t)]
-    server_era: EraOption,
+    /// Use this era of the protocol towards the servers [default: auto]
+    #[arg(long, value_name = "ERA", value_enum)]
+    server_era: Option<EraOption>,
 
     /// Accept requests for this host name or address; repeatable
     #[arg(long = "allow-host", value_name = "HOST")]
@@ -109,10 +118,15 @@ pub(crate) struct BridgeCommand {
     /// Allow other machines to call the servers
     #[arg(long)]
     dangerously_allow_unauthenticated: bool,
+
+    /// Whether callers have principals with scopes.
+    #[arg(skip)]
+    has_authenticated_callers: bool,
 }
 
 /// The value of `--share`.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 enum ShareOption {
     /// Modern servers: all callers; legacy servers: by session
     #[default]
@@ -160,24 +174,27 @@ impl BridgeCommand {
             allows_unauthenticated: self.dangerously_allow_unauthenticated,
         };
         let access = access.resolve(&address, DEFAULT_PORT, &context.environment)?;
-        let servers = upstreams::find(&self, &address, context)?;
+        self.has_authenticated_callers = access.authorization.is_some();
+        let mut reloader = Reloader::new(&self, &address, context)?;
+        let servers = upstreams::find(&self, &address, context, reloader.warnings())?;
         log::init(None, context)?;
         http::raise_open_file_limit();
         if self.stdio {
-            return self.serve_stdio(&servers, context).await;
+            return self.serve_stdio(&servers, reloader, context).await;
         }
         match &address {
             ListenAddress::Tcp(bound) => {
                 let listener = HttpListener::bind(*bound, DEFAULT_PORT).await?;
-                self.serve_http(listener, &access, &servers, context).await
+                self.serve_http(listener, &access, &servers, reloader, context)
+                    .await
             }
             ListenAddress::Unix(path) => {
                 let socket = UnixSocket::bind(path).await?;
-                let mut signals = ShutdownSignals::new()?;
+                let mut signals = ShutdownSignals::without_hangup()?;
                 let gateway = or_interrupted(self.start(&servers, context)).await?;
                 startup_message::socket(path, &gateway.status()).print(context);
                 let serving = socket.serve(gateway.server(), &mut signals, SHUTDOWN_TIMEOUT);
-                let done = serving.await;
+                let done = or_terminal_closed(serving, reloader, &gateway).await;
                 close(&gateway, signals).await;
                 done
             }
@@ -188,10 +205,11 @@ impl BridgeCommand {
         &self,
         listener: HttpListener,
         access: &ClientAccess,
-        servers: &[BridgedServer],
+        servers: &BridgedServers,
+        reloader: Reloader<'_>,
         context: &CommandContext,
     ) -> Result {
-        let mut signals = ShutdownSignals::new()?;
+        let mut signals = ShutdownSignals::without_hangup()?;
         let gateway = or_interrupted(self.start(servers, context)).await?;
         let settings = HttpSettings {
             access,
@@ -207,28 +225,37 @@ impl BridgeCommand {
             startup_message::http(http.authorities(), access, &gateway.status()).print(context);
             http.serve(&mut signals, context).await
         };
-        let done = done.await;
+        let done = or_terminal_closed(done, reloader, &gateway).await;
         close(&gateway, signals).await;
         done
     }
 
     /// Serves one client. Its end and signals end the bridge.
-    async fn serve_stdio(&self, servers: &[BridgedServer], context: &CommandContext) -> Result {
-        let signals = ShutdownSignals::new()?;
+    async fn serve_stdio(
+        &self,
+        servers: &BridgedServers,
+        reloader: Reloader<'_>,
+        context: &CommandContext,
+    ) -> Result {
+        let (signals, mut end) = (
+            ShutdownSignals::without_hangup()?,
+            ShutdownSignals::without_hangup()?,
+        );
         let gateway = or_interrupted(self.start_with_logins(servers, context)).await?;
         for message in startup_message::unreachable(&gateway.status()) {
             context.ui.print(&warning(&sanitize::line(&message)));
         }
-        let stdio = Stdio::new(gateway.server()).shutdown(interrupt_signal());
-        let done = stdio.serve().await;
+        let stdio = Stdio::new(gateway.server()).shutdown(async move { end.recv().await });
+        let serving = async { Ok(stdio.serve().await?) };
+        let done = or_terminal_closed(serving, reloader, &gateway).await;
         close(&gateway, signals).await;
-        Ok(done?)
+        done
     }
 
     /// Starts the gateway. If a server requires a login, lets the user log in, and starts again.
     async fn start_with_logins(
         &self,
-        servers: &[BridgedServer],
+        servers: &BridgedServers,
         context: &CommandContext,
     ) -> Result<RunningGateway> {
         let started = self.start(servers, context).await;
@@ -262,10 +289,11 @@ impl BridgeCommand {
 
     async fn start(
         &self,
-        servers: &[BridgedServer],
+        servers: &BridgedServers,
         context: &CommandContext,
     ) -> Result<RunningGateway> {
         let mut gateway = Gateway::new("turnbuckle", env!("CARGO_PKG_VERSION"))
+            .authenticated_callers(self.has_authenticated_callers)
             .idle_timeout(self.idle)
             .max_connections(self.max_connections.get())
             .prefix(match self.prefix {
@@ -273,21 +301,14 @@ impl BridgeCommand {
                 PrefixOption::Always => PrefixMode::Always,
                 PrefixOption::Never => PrefixMode::Never,
             });
-        for server in servers {
+        if let Some(rate) = servers.rate {
+            gateway = gateway.rate_limit(rate.calls.get(), rate.per);
+        }
+        for server in servers.iter() {
             gateway = gateway.upstream(server.upstream(self, context).await?);
         }
         let started = gateway.start().await;
         started.map_err(|error| start_error(&error, servers))
-    }
-
-    fn sharing(&self) -> Sharing {
-        match self.share {
-            ShareOption::Auto => Sharing::Auto,
-            ShareOption::All => Sharing::All,
-            ShareOption::Principal => Sharing::Principal,
-            ShareOption::Session => Sharing::Session,
-            ShareOption::Call => Sharing::Call,
-        }
     }
 }
 
@@ -305,6 +326,18 @@ fn start_error(error: &StartError, servers: &[BridgedServer]) -> CliError {
     }
     let info = server.target.command_line("info", "");
     failure.hint(format!("`{info}` shows the reason"))
+}
+
+/// Serves and reloads, until serving ends or the terminal of the bridge is closed.
+async fn or_terminal_closed(
+    serving: impl Future<Output = Result>,
+    reloader: Reloader<'_>,
+    gateway: &RunningGateway,
+) -> Result {
+    tokio::select! {
+        done = serving => done,
+        () = reloader.run(gateway) => Ok(()),
+    }
 }
 
 /// Ends all connections and programs; a signal leaves them to the supervisor.

@@ -84,6 +84,19 @@ impl ConfiguredServers {
     }
 }
 
+/// Returns the files that [`find_servers`] reads, whether they exist or not.
+#[allow(dead_code, reason = "used by the optional command `bridge`")]
+pub(crate) fn file_paths(environment: &Environment, named: Option<&Path>) -> Vec<PathBuf> {
+    let files = match named {
+        Some(file) => named_file(environment, file),
+        None => known_files(environment),
+    };
+    let mut paths: Vec<_> = files.into_iter().map(|file| file.file).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
 /// A table of servers in a file.
 #[derive(Debug)]
 pub(super) struct ConfigFile {
@@ -270,6 +283,9 @@ pub(super) fn find_foreign(_: &Path, _: &Metadata, _: &Path, _: u32) -> Option<P
 pub(crate) enum ConfigSource {
     /// A file named on the command line.
     Given,
+    /// The configuration file of the bridge.
+    #[allow(dead_code, reason = "used by the optional command `bridge`")]
+    Bridge,
     /// `.mcp.json`, which several programs share.
     Project,
     /// Claude Code.
@@ -291,6 +307,7 @@ impl ConfigSource {
     pub(crate) fn id(self) -> &'static str {
         match self {
             Self::Given => "config",
+            Self::Bridge => "bridge",
             Self::Project => "project",
             Self::ClaudeCode => "claude-code",
             Self::ClaudeDesktop => "claude-desktop",
@@ -304,7 +321,7 @@ impl ConfigSource {
     /// Returns how this program writes variables.
     pub(crate) fn variable_syntax(self) -> VariableSyntax {
         match self {
-            Self::Given | Self::Project | Self::ClaudeCode => VariableSyntax::Braces,
+            Self::Given | Self::Bridge | Self::Project | Self::ClaudeCode => VariableSyntax::Braces,
             Self::VsCode | Self::Cursor => VariableSyntax::Editor,
             Self::Gemini => VariableSyntax::Dollar,
             Self::ClaudeDesktop | Self::Codex => VariableSyntax::None,

@@ -10,7 +10,7 @@ use turnbuckle_auth::Secret;
 
 use super::{
     config_files::{ConfigScope, ConfiguredServer, VariableSyntax},
-    read,
+    file_text,
 };
 use crate::environment::{Environment, Platform};
 
@@ -122,7 +122,7 @@ impl<'a> VariableExpander<'a> {
 
     /// Reads a file of `NAME=value` lines.
     pub(super) fn env_file(&self, file: &Path) -> Result<Vec<(String, Secret)>, ExpandError> {
-        let (text, _) = read::regular_file(file, MAX_ENV_FILE)
+        let (text, _) = file_text::regular_file(file, MAX_ENV_FILE)
             .map_err(|error| ExpandError::EnvFile(file.display().to_string(), error.to_string()))?;
         let pair = |line: &str| {
             let line = line.trim();

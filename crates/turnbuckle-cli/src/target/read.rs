@@ -2,8 +2,8 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, File, Metadata},
-    io::{self, Read},
+    fs::Metadata,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{
     config_files::{ConfigFile, ConfiguredServer, ConfiguredServers, find_foreign},
     entry::ServerEntry,
+    file_text::{line_and_column, regular_file},
 };
 use crate::output::sanitize;
 
@@ -123,27 +124,6 @@ impl ConfigReader {
     }
 }
 
-/// Reads a regular file of limited size, and returns its metadata.
-pub(super) fn regular_file(file: &Path, max_bytes: u64) -> io::Result<(String, Metadata)> {
-    // Opening a pipe or device would block.
-    if !fs::metadata(file)?.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
-    let open = File::open(file)?;
-    let metadata = open.metadata()?;
-    let mut text = String::new();
-    let too_large = if metadata.len() > max_bytes {
-        true
-    } else {
-        open.take(max_bytes + 1).read_to_string(&mut text)? as u64 > max_bytes
-    };
-    if too_large {
-        Err(io::Error::other(format!("larger than {max_bytes} bytes")))
-    } else {
-        Ok((text, metadata))
-    }
-}
-
 fn parse_jsonc(text: &str) -> Result<Value, String> {
     jsonc_parser::parse_to_serde_value(text, &Default::default()).map_err(|error| {
         let (line, column) = (error.line_display(), error.column_display());
@@ -153,10 +133,8 @@ fn parse_jsonc(text: &str) -> Result<Value, String> {
 
 fn parse_toml(text: &str) -> Result<Value, String> {
     toml::from_str(text).map_err(|error| {
-        let before = error.span().and_then(|span| text.get(..span.start));
-        let before = before.unwrap_or_default();
-        let line = before.matches('\n').count() + 1;
-        let column = before.chars().rev().take_while(|&ch| ch != '\n').count() + 1;
+        let start = error.span().map_or(0, |span| span.start);
+        let (line, column) = line_and_column(text, start);
         format!("line {line}, column {column}: {}", error.message())
     })
 }

@@ -54,6 +54,14 @@ pub(crate) fn resolve(target: &CliTarget, context: &CommandContext) -> Result<Re
         }
         CliTarget::Named(name) => resolve_configured(name, context)?,
     };
+    with_cli_headers(resolved, context)
+}
+
+/// Adds the headers of the command line to a resolved target.
+pub(crate) fn with_cli_headers(
+    resolved: ResolvedTarget,
+    context: &CommandContext,
+) -> Result<ResolvedTarget> {
     match resolved {
         ResolvedTarget::Http(http_entry) => Ok(ResolvedTarget::Http(apply_cli_headers(
             http_entry, context,

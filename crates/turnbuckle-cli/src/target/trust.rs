@@ -129,7 +129,7 @@ fn confirm(
 ///
 /// For a command: all members as written, the file of the program, its directory, the variables in its `envFile`. For
 /// a URL: all members as written, and the resolved host. Values of the user's variables are not included.
-fn approval_digest(server: &ConfiguredServer, resolved: &ServerEntry) -> String {
+pub(crate) fn approval_digest(server: &ConfiguredServer, resolved: &ServerEntry) -> String {
     // The debug form also distinguishes paths that are not Unicode.
     let leads_to = match resolved {
         ServerEntry::Command(command) => json!({

@@ -1,7 +1,7 @@
 //! `turnbuckle bridge`: servers behind HTTP and stdio, and the programs that it starts.
 
 use std::{
-    fs, thread,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     sandbox::Sandbox,
-    serve_process::{ServeProcess, get},
+    serve_process::{ServeProcess, get, processes_with},
     stdio_server::StdioServer,
 };
 
@@ -19,17 +19,6 @@ const BINARY: &str = env!("CARGO_BIN_EXE_turnbuckle");
 
 /// The time that processes have to end.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// Returns the processes with a text in their command line.
-fn processes_with(text: &str) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    ids.filter(|id| {
-        let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&words).contains(text)
-    })
-    .collect()
-}
 
 /// Waits until no process has the text in its command line.
 fn assert_no_process_with(text: &str) {

@@ -4,6 +4,10 @@
 
 mod auth_server;
 mod bridge;
+#[cfg(feature = "tls")]
+mod bridge_authorization;
+mod bridge_config;
+mod bridge_reload;
 mod calls;
 mod cancellation;
 mod check;

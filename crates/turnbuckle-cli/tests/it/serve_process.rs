@@ -1,6 +1,7 @@
 //! A `turnbuckle serve` or `turnbuckle bridge` process in a sandbox.
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Read as _, Write as _},
     net::TcpStream,
     process::{Child, Command, ExitStatus, Stdio},
@@ -140,4 +141,15 @@ pub(crate) fn get(url: &str) -> String {
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
     response
+}
+
+/// Returns the processes with a text in their command line.
+pub(crate) fn processes_with(text: &str) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter(|id| {
+        let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains(text)
+    })
+    .collect()
 }

@@ -1,36 +1,100 @@
 //! The servers behind the bridge: their targets, names and patterns.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::BTreeSet,
+    ops::Deref,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use turnbuckle_client::{LifecycleMode, Target};
-use turnbuckle_gateway::Upstream;
+use turnbuckle_auth::Secret;
+use turnbuckle_client::{LifecycleMode, Target, http::HttpTarget};
+use turnbuckle_gateway::{Sharing, Upstream};
 use turnbuckle_protocol::timeouts::Timeouts;
 use turnbuckle_text::url::HttpUrl;
 
-use super::BridgeCommand;
+use super::{
+    BridgeCommand, ShareOption,
+    config::{AuthKind, AuthSection, BridgeConfig, NamedSection, RateSection},
+    server_files::{self, ServerFiles},
+    token_file::TokenFile,
+};
 use crate::{
     cli::EraOption,
     context::CommandContext,
+    credentials,
     error::{CliError, Result, warning},
     listener::ListenAddress,
-    logins,
+    logins::{self, MachineClient},
+    state_files,
     target::{
         CliTarget,
-        config_files::{self, ConfiguredServer, HttpEntry, ServerEntry},
+        config_files::HttpEntry,
+        file_text::is_readable_by_others,
         resolve::{self, ResolvedTarget},
     },
+    ui::Ui,
 };
 
-/// Set for programs that a bridge starts, so that `bridge --all` does not start itself.
-const BRIDGED_VARIABLE: &str = "TURNBUCKLE_BRIDGED";
+/// Prints each warning once, also if the files are read again.
+pub(super) struct Warnings {
+    ui: Ui,
+    printed: BTreeSet<String>,
+}
+
+impl Warnings {
+    pub(super) fn new(context: &CommandContext) -> Self {
+        Self {
+            ui: context.ui.clone(),
+            printed: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn print(&mut self, message: &str) {
+        if self.printed.insert(message.to_owned()) {
+            self.ui.print(&warning(message));
+        }
+    }
+}
+
+/// The servers behind the bridge.
+pub(super) struct BridgedServers {
+    servers: Vec<BridgedServer>,
+    /// The maximum rate of requests of a caller to one server.
+    pub(super) rate: Option<RateSection>,
+}
+
+impl Deref for BridgedServers {
+    type Target = [BridgedServer];
+
+    fn deref(&self) -> &Self::Target {
+        &self.servers
+    }
+}
 
 /// A server behind the bridge.
 pub(super) struct BridgedServer {
     pub(super) name: String,
     pub(super) target: CliTarget,
     connection: UpstreamConnection,
+    /// Identifies the definition of the server.
+    definition: String,
+    settings: ServerSettings,
     allow: Vec<String>,
     deny: Vec<String>,
+}
+
+/// The settings of a server in `bridge.toml`.
+#[derive(Clone, Debug, Default)]
+struct ServerSettings {
+    share: Option<ShareOption>,
+    required: bool,
+    allow: Vec<String>,
+    deny: Vec<String>,
+    scopes: Vec<(String, String)>,
+    timeout: Option<Duration>,
+    era: Option<EraOption>,
+    auth: Option<AuthSection>,
 }
 
 /// How to connect to a server.
@@ -42,55 +106,115 @@ enum UpstreamConnection {
 /// Creates the target of each connection.
 type TargetFactory = std::sync::Arc<dyn Fn() -> Target + Send + Sync>;
 
-/// Finds the servers of the command line, after the user's approval of those that a project defines.
+/// Finds the servers of the command line and of `bridge.toml`, after the user's approval of those that a project
+/// defines.
 pub(super) fn find(
     bridge: &BridgeCommand,
     listen: &ListenAddress,
     context: &CommandContext,
-) -> Result<Vec<BridgedServer>> {
-    let targets = if bridge.all {
-        configured_targets(listen, context)?
+    warnings: &mut Warnings,
+) -> Result<BridgedServers> {
+    let files = ServerFiles::read(context)?;
+    let found = if bridge.all {
+        files.all(listen, context, warnings)?
     } else {
-        named_targets(bridge, context)?
+        files.named(bridge, context, warnings)?
     };
     let mut servers: Vec<BridgedServer> = Vec::new();
     let mut names = BTreeSet::new();
-    for (target, resolved) in targets {
+    for server in found {
+        let name = unique_name(
+            &server.target,
+            server.configured_name.as_deref(),
+            &mut names,
+        );
+        let configured_name = server.configured_name.as_deref().unwrap_or(&name);
+        let section = files.config.section(configured_name);
         servers.push(BridgedServer {
-            name: unique_name(&target, &mut names),
-            target,
-            connection: connection(resolved)?,
+            settings: section.map_or_else(
+                || Ok(ServerSettings::default()),
+                |section| settings(section, &files.config, &server.resolved, context),
+            )?,
+            name,
+            target: server.target,
+            connection: connection(server.resolved)?,
+            definition: server.definition,
             allow: Vec::new(),
             deny: Vec::new(),
         });
     }
+    files.check_sections(servers.iter().map(|server| &*server.name), context)?;
     for glob in &bridge.allow {
         add_pattern("--allow", glob, &mut servers, |server| &mut server.allow)?;
     }
     for glob in &bridge.deny {
         add_pattern("--deny", glob, &mut servers, |server| &mut server.deny)?;
     }
-    Ok(servers)
+    Ok(BridgedServers {
+        servers,
+        rate: files.config.policy.rate,
+    })
+}
+
+/// Returns the settings of a section, with absolute paths.
+fn settings(
+    section: &NamedSection,
+    config: &BridgeConfig,
+    resolved: &ResolvedTarget,
+    context: &CommandContext,
+) -> Result<ServerSettings> {
+    let given = &section.settings;
+    let mut auth = given.auth.as_ref().map(|auth| auth.get_ref().clone());
+    if let Some(auth) = &mut auth {
+        if matches!(resolved, ResolvedTarget::Local(_)) {
+            let reason = "`auth` is only for servers on HTTP";
+            return Err(config.error(section, reason));
+        }
+        if resolved.has_credentials() && auth.kind != AuthKind::Login {
+            let reason = "the server has an `Authorization` header already";
+            return Err(config.error(section, reason));
+        }
+        for file in auth.files() {
+            *file = config.resolve_path(file, &context.environment);
+            let others = std::fs::metadata(&*file).is_ok_and(|found| is_readable_by_others(&found));
+            if others {
+                let reason = format!("other users can read {}", file.display());
+                let hint = format!("run `chmod 600 {}`", file.display());
+                return Err(config.error(section, &reason).hint(hint));
+            }
+        }
+    }
+    Ok(ServerSettings {
+        share: given.share,
+        required: given.required,
+        allow: given.allow.clone(),
+        deny: given.deny.clone(),
+        scopes: given.scopes.clone().into_iter().collect(),
+        timeout: given.timeout,
+        era: given.era,
+        auth,
+    })
 }
 
 impl BridgedServer {
-    /// Returns the upstream server, with the stored login if there is one.
+    /// Returns the upstream server, with its credentials. The command line takes precedence over `bridge.toml`.
     pub(super) async fn upstream(
         &self,
         bridge: &BridgeCommand,
         context: &CommandContext,
     ) -> Result<Upstream> {
+        let settings = &self.settings;
         let upstream = match &self.connection {
             UpstreamConnection::Local(target) => {
                 let target = target.clone();
                 Upstream::new(&self.name, move || target())
             }
             UpstreamConnection::Http(http_entry) => {
-                let http = logins::authorized_http(&self.target, http_entry, context).await?;
+                let http = self.authorized_http(http_entry, context).await?;
                 Upstream::new(&self.name, move || http.clone().into())
             }
         };
-        let upstream = match context.options.timeout {
+        let upstream = match context.options.timeout.or(settings.timeout) {
             Some(timeout) => {
                 let mut timeouts = Timeouts::default();
                 timeouts.idle = timeout;
@@ -99,21 +223,76 @@ impl BridgedServer {
             }
             None => upstream,
         };
+        let allow = if self.allow.is_empty() {
+            &settings.allow
+        } else {
+            &self.allow
+        };
+        let upstream = settings
+            .scopes
+            .iter()
+            .fold(upstream, |upstream, (glob, scope)| {
+                upstream.scope(glob, scope)
+            });
         Ok(upstream
-            .sharing(bridge.sharing())
-            .lifecycle_mode(match bridge.server_era {
-                EraOption::Auto => LifecycleMode::Auto,
-                EraOption::Modern => LifecycleMode::Modern,
-                EraOption::Legacy => LifecycleMode::Legacy,
+            .fingerprint(self.fingerprint())
+            .required(settings.required)
+            .sharing(sharing(bridge.share.or(settings.share)))
+            .lifecycle_mode(match bridge.server_era.or(settings.era) {
+                None | Some(EraOption::Auto) => LifecycleMode::Auto,
+                Some(EraOption::Modern) => LifecycleMode::Modern,
+                Some(EraOption::Legacy) => LifecycleMode::Legacy,
             })
-            .allow(self.allow.iter().cloned())
-            .deny(self.deny.iter().cloned()))
+            .allow(allow.iter().cloned())
+            .deny(settings.deny.iter().chain(&self.deny).cloned()))
+    }
+
+    /// Identifies the definition and all settings: a reload keeps the server if they are the same.
+    fn fingerprint(&self) -> String {
+        let settings = format!("{:?} {:?} {:?}", self.settings, self.allow, self.deny);
+        state_files::digest([self.definition.as_str(), settings.as_str()])
+    }
+
+    async fn authorized_http(
+        &self,
+        http_entry: &HttpEntry,
+        context: &CommandContext,
+    ) -> Result<HttpTarget> {
+        let auth = self.settings.auth.as_ref();
+        match auth.map(|auth| (auth.kind, auth)) {
+            None | Some((AuthKind::Login, _)) => {
+                logins::authorized_http(&self.target, http_entry, context).await
+            }
+            Some((AuthKind::TokenFile, auth)) => {
+                let path = auth.file.as_deref().unwrap_or(Path::new(""));
+                let token = TokenFile::open(path, &http_entry.url)?;
+                Ok(resolve::http_client(http_entry, context).authorization(token))
+            }
+            Some((AuthKind::ClientCredentials, auth)) => {
+                let read = |file: &Option<PathBuf>| {
+                    let file = file.as_deref();
+                    file.map(|file| credentials::read_secret(file, context))
+                        .transpose()
+                };
+                let secret = read(&auth.client_secret_file)?;
+                let machine = MachineClient {
+                    id: auth.client_id.clone().unwrap_or_default(),
+                    secret: secret.map(|text| Secret::new(text.trim_end())),
+                    key: read(&auth.client_key_file)?.map(Secret::new),
+                    issuer: auth.issuer.clone(),
+                    scope: auth.scope.clone(),
+                };
+                logins::machine_http(http_entry, &machine, context)
+            }
+        }
     }
 
     /// Returns whether the configuration or the command line has credentials for the server.
     pub(super) fn has_credentials(&self) -> bool {
         match &self.connection {
-            UpstreamConnection::Http(http_entry) => http_entry.has_credentials(),
+            UpstreamConnection::Http(http_entry) => {
+                http_entry.has_credentials() || self.has_own_login()
+            }
             UpstreamConnection::Local(_) => false,
         }
     }
@@ -121,112 +300,25 @@ impl BridgedServer {
     /// Returns the entry of a server on HTTP that the user can log in to.
     pub(super) fn entry_without_credentials(&self) -> Option<&HttpEntry> {
         match &self.connection {
-            UpstreamConnection::Http(entry) if !entry.has_credentials() => Some(entry),
+            UpstreamConnection::Http(entry) if !self.has_credentials() => Some(entry),
             _ => None,
         }
     }
+
+    /// Returns whether the bridge gets its credentials without a user.
+    fn has_own_login(&self) -> bool {
+        let auth = self.settings.auth.as_ref();
+        auth.is_some_and(|auth| auth.kind != AuthKind::Login)
+    }
 }
 
-/// Resolves the targets of the command line.
-fn named_targets(
-    bridge: &BridgeCommand,
-    context: &CommandContext,
-) -> Result<Vec<(CliTarget, ResolvedTarget)>> {
-    let usage =
-        |message: String| CliError::could_not_run(message).hint("see `turnbuckle bridge --help`");
-    let program = &bridge.program.command;
-    let targets = match (&*bridge.targets, &**program) {
-        ([], []) => return Err(usage("missing argument TARGET".to_owned())),
-        ([], program) => vec![CliTarget::Command(program.to_vec())],
-        (words, []) => words
-            .iter()
-            .map(|word| CliTarget::parse(word))
-            .collect::<Result<Vec<_>>>()?,
-        ([word, ..], _) => {
-            return Err(usage(format!(
-                "unexpected argument `{word}`: a command after `--` is the only server"
-            )));
-        }
-    };
-    if targets.len() > 1 {
-        reject_credentials(context)?;
-    }
-    let mut resolved = Vec::new();
-    for target in targets {
-        let connection = resolve::resolve(&target, context)?;
-        resolved.push((target, connection));
-    }
-    Ok(resolved)
-}
-
-/// Resolves all configured servers. Those that cannot be used are left out with a warning.
-fn configured_targets(
-    listen: &ListenAddress,
-    context: &CommandContext,
-) -> Result<Vec<(CliTarget, ResolvedTarget)>> {
-    reject_credentials(context)?;
-    if context.environment.var(BRIDGED_VARIABLE).is_some() {
-        return Err(CliError::could_not_run(
-            "a bridge has started this command: it would start itself",
-        )
-        .hint("name the servers instead of --all"));
-    }
-    let config = context.options.config.as_deref();
-    let found = config_files::find_servers(&context.environment, config);
-    for message in &found.warnings {
-        context.ui.print(&warning(message));
-    }
-    let mut targets = Vec::new();
-    for server in &found.servers {
-        if found.is_shadowed(server) {
-            continue;
-        }
-        if is_bridge(server, listen) {
-            let message = format!("`{}` is this bridge, and is left out", server.name);
-            context.ui.print(&warning(&message));
-            continue;
-        }
-        match resolve::resolve_server(server, context) {
-            Ok(resolved) => targets.push((CliTarget::Named(server.name.clone()), resolved)),
-            Err(failure) => {
-                let message = format!("`{}` is left out: {}", server.name, failure.summary());
-                context.ui.print(&warning(&message));
-            }
-        }
-    }
-    if targets.is_empty() {
-        return Err(CliError::could_not_run("no configured server can be used")
-            .hint("list configured servers with `turnbuckle servers`"));
-    }
-    Ok(targets)
-}
-
-/// Returns an error if the command line has credentials, which would be sent to every server.
-fn reject_credentials(context: &CommandContext) -> Result {
-    let options = &context.options;
-    if options.headers.is_empty() && options.authorization.token.is_none() {
-        return Ok(());
-    }
-    Err(
-        CliError::could_not_run("--header and --token would be sent to every server")
-            .hint("put headers into the configuration of the server, or use `turnbuckle login`"),
-    )
-}
-
-/// Returns whether a configured server is a bridge, which would call itself.
-fn is_bridge(server: &ConfiguredServer, listen: &ListenAddress) -> bool {
-    match &server.entry {
-        ServerEntry::Command(command) => {
-            let program = Path::new(&command.program).file_stem();
-            let is_turnbuckle = program.is_some_and(|program| program == "turnbuckle");
-            is_turnbuckle && command.arguments.iter().any(|word| word == "bridge")
-        }
-        ServerEntry::Http(http_entry) => {
-            let url = HttpUrl::parse(&http_entry.url);
-            let authority =
-                url.map(|url| url.authority.to_string().replace("localhost", "127.0.0.1"));
-            authority.is_ok_and(|authority| authority == listen.to_string())
-        }
+fn sharing(option: Option<ShareOption>) -> Sharing {
+    match option.unwrap_or_default() {
+        ShareOption::Auto => Sharing::Auto,
+        ShareOption::All => Sharing::All,
+        ShareOption::Principal => Sharing::Principal,
+        ShareOption::Session => Sharing::Session,
+        ShareOption::Call => Sharing::Call,
     }
 }
 
@@ -234,7 +326,7 @@ fn connection(resolved: ResolvedTarget) -> Result<UpstreamConnection> {
     let local: TargetFactory = match resolved {
         ResolvedTarget::Http(http_entry) => return Ok(UpstreamConnection::Http(http_entry)),
         ResolvedTarget::Local(Target::Command(command)) => {
-            let command = command.env(BRIDGED_VARIABLE, "1");
+            let command = command.env(server_files::BRIDGED_VARIABLE, "1");
             std::sync::Arc::new(move || command.clone().into())
         }
         ResolvedTarget::Local(Target::Unix(socket)) => {
@@ -285,15 +377,20 @@ fn add_pattern(
 }
 
 /// Returns a name for a server that no other one has. Letters, digits, `-` and `_` are allowed in names of tools.
-fn unique_name(target: &CliTarget, taken: &mut BTreeSet<String>) -> String {
-    let text = match target {
-        CliTarget::Url(url) => HttpUrl::parse(url)
+fn unique_name(
+    target: &CliTarget,
+    configured_name: Option<&str>,
+    taken: &mut BTreeSet<String>,
+) -> String {
+    let text = match (configured_name, target) {
+        (Some(name), _) => name.to_owned(),
+        (None, CliTarget::Named(name)) => name.clone(),
+        (None, CliTarget::Url(url)) => HttpUrl::parse(url)
             .map_or_else(|_| "server".to_owned(), |url| url.authority.to_string()),
-        CliTarget::Unix(path) => file_stem(path),
-        CliTarget::Command(words) => words
+        (None, CliTarget::Unix(path)) => file_stem(path),
+        (None, CliTarget::Command(words)) => words
             .first()
             .map_or_else(String::new, |program| file_stem(Path::new(program))),
-        CliTarget::Named(name) => name.clone(),
     };
     let is_allowed = |ch: char| ch.is_ascii_alphanumeric() || ch == '-' || ch == '_';
     let name: String = text
@@ -328,6 +425,8 @@ mod tests {
             name: (*name).to_owned(),
             target: CliTarget::Named((*name).to_owned()),
             connection: UpstreamConnection::Http(HttpEntry::new("http://a.example")),
+            definition: String::new(),
+            settings: ServerSettings::default(),
             allow: Vec::new(),
             deny: Vec::new(),
         };
@@ -341,7 +440,7 @@ mod tests {
     #[test]
     fn names_are_valid_in_tool_names_and_unique() {
         let mut taken = BTreeSet::new();
-        let mut name = |word: &str| unique_name(&CliTarget::parse(word).unwrap(), &mut taken);
+        let mut name = |word: &str| unique_name(&CliTarget::parse(word).unwrap(), None, &mut taken);
 
         assert_eq!(name("https://mcp.example.com/mcp"), "mcp-example-com");
         assert_eq!(name("http://127.0.0.1:8080/mcp"), "127-0-0-1-8080");

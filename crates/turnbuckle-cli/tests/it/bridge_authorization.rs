@@ -1,0 +1,141 @@
+//! Credentials of `turnbuckle bridge` for the servers behind it.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use serde_json::json;
+
+use crate::{
+    auth_server::AuthServer,
+    fake_http::{FakeHttp, FakeResponse},
+    sandbox::Sandbox,
+    serve_process::ServeProcess,
+};
+
+/// The file of the user, below the home directory.
+const FILE: &str = ".config/turnbuckle/bridge.toml";
+
+/// Writes a file that only the user can read.
+fn write_secret(sandbox: &Sandbox, file: &str, text: &str) {
+    sandbox.write(file, text);
+    let file = sandbox.path().join(file);
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+fn section(url: &str, auth: &str) -> String {
+    format!("[servers.weather]\nurl = \"{url}\"\nauth = {{ {auth} }}\n")
+}
+
+#[test]
+fn client_credentials_are_exchanged_for_a_token() {
+    let sandbox = Sandbox::new();
+    let server = AuthServer::new(&sandbox);
+    write_secret(&sandbox, "secret", "sesame\n");
+    let auth = "kind = \"client-credentials\", client-id = \"me\", client-secret-file = \"~/secret\", scope = \"weather:read\"";
+    sandbox.write(FILE, &section(&server.url(), auth));
+    let bridge = ServeProcess::bridge(&sandbox, &[]);
+
+    let result = bridge.call(&sandbox, &["forecast", "city=Oslo"]);
+    assert_eq!(result["high"], 21.5);
+
+    assert_eq!(server.count("POST /token client_credentials"), 1);
+    assert_eq!(server.state().client_credentials, ["Basic bWU6c2VzYW1l"]);
+    bridge.stop();
+}
+
+#[test]
+fn a_token_file_is_read_again_when_it_changes() {
+    let sandbox = Sandbox::new();
+    let server = FakeHttp::start(|request| {
+        if request.header("authorization") != Some("Bearer second") {
+            return match request.header("authorization") {
+                Some("Bearer first") if request.rpc() != "tools/call" => answer(request),
+                _ => FakeResponse::Status(401),
+            };
+        }
+        answer(request)
+    });
+    write_secret(&sandbox, "token", "first\n");
+    let auth = "kind = \"token-file\", file = \"~/token\"";
+    sandbox.write(FILE, &section(&server.url, auth));
+    let bridge = ServeProcess::bridge(&sandbox, &[]);
+
+    let refused = sandbox.run(&["call", &bridge.address, "x", "--no-check"]);
+    assert!(!refused.contains("first"), "{refused}");
+    write_secret(&sandbox, "token", "second, but not a token\n");
+    write_secret(&sandbox, "token", "second\n");
+    let called = sandbox.run(&["call", &bridge.address, "x"]);
+
+    assert!(called.contains("done"), "{called}\n{:?}", server.seen());
+    bridge.stop();
+}
+
+#[test]
+fn callers_need_the_scopes_of_the_file_and_stay_below_its_rate() {
+    let sandbox = Sandbox::new();
+    let server = FakeHttp::start(answer);
+    write_secret(
+        &sandbox,
+        "tokens",
+        "reader-token-of-the-test-sandbox reader read\nwriter-token-of-the-test-sandbox writer write\n",
+    );
+    let text = "scopes = { \"x\" = \"write\" }\n[policy]\nrate = { calls = 5, per = \"1h\" }\n";
+    let text = format!("[servers.weather]\nurl = \"{}\"\n{text}", server.url);
+    sandbox.write(FILE, &text);
+    let unauthenticated = sandbox.run(&["bridge", "--listen", "127.0.0.1:0"]);
+    assert!(unauthenticated.contains("--- exit 2"), "{unauthenticated}");
+    let bridge = ServeProcess::bridge(&sandbox, &["--token-file", "tokens"]);
+    let call = |token: &str| sandbox.run(&["call", &bridge.address, "x", "--token", token]);
+
+    let refused = call("reader-token-of-the-test-sandbox");
+    assert!(!refused.contains("done"), "{refused}");
+    let called = call("writer-token-of-the-test-sandbox");
+    assert!(called.contains("done"), "{called}");
+    let last = (0..6)
+        .map(|_| call("writer-token-of-the-test-sandbox"))
+        .last()
+        .unwrap();
+    assert!(!last.contains("done"), "{last}");
+    bridge.stop();
+}
+
+/// Responds as a legacy server with one tool.
+fn answer(request: &crate::fake_http::RecordedRequest) -> FakeResponse {
+    match request.rpc() {
+        "initialize" => request.result(&json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": { "tools": {} },
+            "serverInfo": { "name": "weather", "version": "1" },
+        })),
+        "tools/list" => request.result(&json!({
+            "tools": [{ "name": "x", "inputSchema": { "type": "object" } }],
+        })),
+        "tools/call" => request.result(&json!({ "content": [{ "type": "text", "text": "done" }] })),
+        _ => FakeResponse::Status(202),
+    }
+}
+
+#[test]
+fn headers_of_the_caller_never_reach_a_server() {
+    let sandbox = Sandbox::new();
+    let server = FakeHttp::start(answer);
+    let bridge = ServeProcess::bridge(&sandbox, &[&server.url]);
+
+    let words = [
+        "call",
+        &bridge.address,
+        "x",
+        "--token",
+        "sesame",
+        "--header",
+        "Cookie: a=sesame",
+    ];
+    let called = sandbox.run(&[&words[..], &["--header", "X-Tenant: sesame"]].concat());
+
+    assert!(called.contains("done"), "{called}");
+    let seen = format!("{:?}", server.seen());
+    assert!(
+        seen.contains("tools/call") && !seen.contains("sesame"),
+        "{seen}"
+    );
+    bridge.stop();
+}
