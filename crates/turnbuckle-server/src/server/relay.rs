@@ -343,6 +343,18 @@ impl RelayedRequest {
         error
     }
 
+
+    /// Notifies this client of the completion of a URL elicitation that the relay has sent, once
+    /// [`Server::elicitation_complete`](crate::Server::elicitation_complete) reports it. Does nothing in revisions without
+    /// this notification.
+    pub fn expect_elicitation_complete(&self, id: &str) {
+        let origin = &self.call.origin;
+        if let (true, Some(runtime)) = (origin.rules.notifies_url_elicitation_end, &origin.runtime)
+        {
+            runtime.url_elicitations.begin(id);
+        }
+    }
+
     /// Encrypts a value for this caller. Only [`open`](Self::open) with the same purpose and principal decrypts it, before
     /// `lifetime` has passed.
     pub fn seal(&self, value: &[u8], purpose: &str, lifetime: Duration) -> String {
