@@ -1,20 +1,29 @@
 //! Relays one request to one server.
 
+pub(crate) mod delivery;
+mod inputs;
+mod round_trips;
 pub(crate) mod running;
+mod suspendable;
 pub(crate) mod suspended;
+pub(crate) mod url_elicitation;
 
 use std::{sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
-use turnbuckle_client::relay::{RelayRequest, RelayResult};
+use turnbuckle_client::{
+    CallError,
+    relay::{RelayRequest, RelayResult},
+};
 use turnbuckle_protocol::{
     RpcError, jsonrpc::RawObject, meta::keys, method::Method, types::ResultType,
 };
 use turnbuckle_server::relay::RelayedRequest;
 
 use self::{
-    running::{RunningCall, client_request_method, tool_error},
-    suspended::{CallEvent, OpenCall},
+    running::{RunningCall, tool_error},
+    suspended::{OpenCall, call_again},
+    url_elicitation::{id_of, required_elicitations},
 };
 use crate::{
     convert, errors,
@@ -33,12 +42,6 @@ const HOPS: &str = "dev.turnbuckle/hops";
 /// Maximum number of gateways, against a ring of them.
 const MAX_HOPS: u64 = 8;
 
-/// Maximum number of round trips of a call at a modern server for a legacy client.
-const MAX_ROUND_TRIPS: usize = 10;
-/// The first delay before a retry without responses; it doubles up to the maximum.
-const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
-
 /// Time in which a modern client can retry a call at a modern server.
 const STATE_LIFETIME: Duration = Duration::from_secs(3600);
 
@@ -46,8 +49,9 @@ const STATE_LIFETIME: Duration = Duration::from_secs(3600);
 const OWN_MEMBERS: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
 /// Members of `_meta` that belong to one side only.
-const OWN_META: [&str; 7] = [
+const OWN_META: [&str; 8] = [
     keys::PROGRESS_TOKEN,
+    keys::RELATED_TASK,
     keys::PROTOCOL_VERSION,
     keys::CLIENT_INFO,
     keys::CLIENT_CAPABILITIES,
@@ -76,14 +80,14 @@ impl GatewayState {
     ) -> Result<String, RpcError> {
         let params = RawObject::parse(request.params())?;
         let purpose = state_purpose(server, request, &params, target);
-        // The revision of the server is not known before it is connected; legacy clients get its requests directly.
+        // Before anything is connected: a suspended call has its connection.
+        if let Some(open) = self.resume(request, &params, &purpose)? {
+            return self.await_open_call(open, request, &purpose).await;
+        }
         let downstream = request.revision();
-        let opening = RevisionPair {
-            downstream,
-            upstream: downstream,
-        };
-        let opener = RunningCall::new(request, caller_key(request), opening);
-        let connection = match self.pool.get(server, request, Some(&opener)).await {
+        let label = self.server_label(server);
+        let call = RunningCall::new(request, &params, caller_key(request), label);
+        let connection = match self.pool.get(server, request, Some(&call)).await {
             Ok(connection) => connection,
             Err(error) if request.method() == "tools/call" && !is_stateless(downstream) => {
                 // A model can read this, and may use another tool.
@@ -95,6 +99,7 @@ impl GatewayState {
             }
             Err(error) => return Err(error),
         };
+        let _opener = connection.opener_guard(&call);
         let pair = RevisionPair {
             downstream,
             upstream: connection.revision(),
@@ -109,13 +114,42 @@ impl GatewayState {
             purpose: &purpose,
         };
         let result = match pair.client_request_path() {
-            ClientRequestPath::Requests => relayed.send_directly().await,
-            ClientRequestPath::Results => relayed.pass_input_requests().await,
-            ClientRequestPath::Suspend => relayed.suspendable().await,
-            ClientRequestPath::RoundTrips => relayed.round_trips().await,
+            ClientRequestPath::Requests => relayed.send_directly(&call).await,
+            ClientRequestPath::Results => relayed.pass_input_requests(&call).await,
+            // A state that is not one of a suspended call never starts another call.
+            ClientRequestPath::Suspend if params.get("requestState").is_some() => Err(call_again()),
+            ClientRequestPath::Suspend => {
+                let open = relayed.open_call(&call)?;
+                return self.await_open_call(open, request, &purpose).await;
+            }
+            ClientRequestPath::RoundTrips => relayed.round_trips(&call).await,
         };
-        connection.opener_ended(&opener);
         result
+    }
+
+    /// Takes the suspended call that a request continues, if it does.
+    fn resume(
+        &self,
+        request: &RelayedRequest,
+        params: &RawObject<'_>,
+        purpose: &str,
+    ) -> Result<Option<OpenCall>, RpcError> {
+        if !is_stateless(request.revision()) {
+            return Ok(None);
+        }
+        let Some(state) = params.string("requestState")? else {
+            return Ok(None);
+        };
+        let responses = params.get("inputResponses").unwrap_or("{}");
+        self.suspended
+            .resume(&state, responses, request, purpose)
+            .transpose()
+    }
+
+    /// Returns the name of a server if clients see several servers as one.
+    pub(crate) fn server_label(&self, server: &UpstreamServer) -> Option<Arc<str>> {
+        let is_only = self.servers().only().is_some();
+        (!is_only).then(|| Arc::clone(&server.settings.name))
     }
 }
 
@@ -133,14 +167,19 @@ struct RelayedCall<'a> {
 
 impl RelayedCall<'_> {
     /// Both sides send client requests as requests.
-    async fn send_directly(&self) -> Result<String, RpcError> {
-        let call = self.running_call();
-        let result = self.connection.relay(&call, self.outgoing(&[])?).await;
+    async fn send_directly(&self, call: &Arc<RunningCall>) -> Result<String, RpcError> {
+        let result = self.connection.relay(call, self.outgoing(&[])?).await;
+        if let Err(CallError::Rejected { source, .. }) = &result {
+            let required = required_elicitations(source).unwrap_or_default();
+            for id in required.iter().filter_map(|params| id_of(params)) {
+                self.request.expect_elicitation_complete(&id);
+            }
+        }
         self.finish(result)
     }
 
     /// Both sides have `input_required` results: they are passed on, with the state sealed for the caller.
-    async fn pass_input_requests(&self) -> Result<String, RpcError> {
+    async fn pass_input_requests(&self, call: &Arc<RunningCall>) -> Result<String, RpcError> {
         let mut added = Vec::new();
         if let Some(responses) = self.params.get("inputResponses") {
             added.push(("inputResponses", responses.to_owned()));
@@ -153,8 +192,7 @@ impl RelayedCall<'_> {
             };
             added.push(("requestState", state.ok_or_else(invalid)?));
         }
-        let call = self.running_call();
-        let result = self.connection.relay(&call, self.outgoing(&added)?).await;
+        let result = self.connection.relay(call, self.outgoing(&added)?).await;
         match result {
             Ok(result) if *result.kind() == ResultType::InputRequired => {
                 self.seal_input_required(result.json())
@@ -176,143 +214,6 @@ impl RelayedCall<'_> {
         let result =
             crate::raw_json::edit(result, &[], &set).map_err(|error| self.invalid(&error))?;
         self.convert(&result)
-    }
-
-    /// The server sends client requests, and the client gets them in results. The call at the server stays open.
-    async fn suspendable(&self) -> Result<String, RpcError> {
-        let open = match self.params.string("requestState")? {
-            Some(state) => {
-                let open = self
-                    .gateway
-                    .suspended
-                    .resume(&state, self.request, self.purpose)?;
-                let responses = self.params.get("inputResponses").unwrap_or("{}");
-                open.call.deliver(&RawObject::parse(responses)?);
-                open
-            }
-            None => self.start_open_call()?,
-        };
-        match open.next().await {
-            CallEvent::Result(result) => result,
-            CallEvent::InputRequests(requests) => {
-                let suspended = &self.gateway.suspended;
-                let state = suspended.suspend(open, self.request, self.purpose)?;
-                let mut out = ObjectWriter::new();
-                out.string("resultType", "input_required");
-                out.member("inputRequests", &requests);
-                out.string("requestState", &state);
-                out.member("_meta", &self.gateway.identity);
-                Ok(out.finish())
-            }
-        }
-    }
-
-    fn start_open_call(&self) -> Result<OpenCall, RpcError> {
-        let call = self.running_call();
-        let outgoing = self.outgoing(&[])?;
-        let (connection, running) = (Arc::clone(self.connection), Arc::clone(&call));
-        let (gateway, pair) = (Arc::clone(self.gateway), self.pair);
-        let method = self.request.method().to_owned();
-        Ok(OpenCall::start(call, async move {
-            let result = connection.relay(&running, outgoing).await;
-            finish(&gateway, &connection, &method, pair, result)
-        }))
-    }
-
-    /// The server returns `input_required`, and the client gets requests. The call is repeated with their responses.
-    async fn round_trips(&self) -> Result<String, RpcError> {
-        let call = self.running_call();
-        let mut added: Vec<(&str, String)> = Vec::new();
-        let mut delay = FIRST_RETRY_DELAY;
-        for _ in 0..=MAX_ROUND_TRIPS {
-            let result = self.connection.relay(&call, self.outgoing(&added)?).await;
-            let result = match result {
-                Ok(result) if *result.kind() == ResultType::InputRequired => result,
-                result => return self.finish(result),
-            };
-            let object = RawObject::parse(result.json()).map_err(|error| self.invalid(&error))?;
-            added.clear();
-            match object.get("inputRequests").map(RawObject::parse) {
-                Some(Ok(requests)) if requests.members().next().is_some() => {
-                    match self.respond_to(&call, &requests).await? {
-                        Ok(responses) => added.push(("inputResponses", responses)),
-                        Err(failed) => return Ok(failed),
-                    }
-                }
-                Some(Err(error)) => return Err(self.invalid(&error)),
-                _ => {
-                    tokio::time::sleep(delay).await;
-                    delay = (delay * 2).min(MAX_RETRY_DELAY);
-                }
-            }
-            if let Some(state) = object.get("requestState") {
-                added.push(("requestState", state.to_owned()));
-            }
-        }
-        Err(RpcError::internal("the server requested input too often"))
-    }
-
-    /// Sends input requests to the client, all at once, and returns the responses as a JSON object. A request that the
-    /// client rejects ends the call: the inner error is the result of a tool.
-    async fn respond_to(
-        &self,
-        call: &Arc<RunningCall>,
-        requests: &RawObject<'_>,
-    ) -> Result<Result<String, String>, RpcError> {
-        let mut pending = tokio::task::JoinSet::new();
-        let mut entries = Vec::new();
-        for (key, entry) in requests.members() {
-            let entry = RawObject::parse(entry).map_err(|error| self.invalid(&error))?;
-            let method = entry.string("method").ok().flatten();
-            let method = method.as_deref().and_then(client_request_method);
-            let Some(method) = method else {
-                return self.reject_input("the server requested input of an unknown kind");
-            };
-            let params = entry.get("params").unwrap_or("{}");
-            if call.has_declared(method, params).is_err() {
-                let message =
-                    format!("the server requires `{method}`, which the client does not support");
-                return self.reject_input(&message);
-            }
-            let RevisionPair {
-                downstream,
-                upstream,
-            } = self.pair;
-            let params = convert::client_request_params(method, params, upstream, downstream)?;
-            entries.push((key.into_owned(), method, params));
-        }
-        for (key, method, params) in entries {
-            let request = self.request.clone();
-            pending.spawn(async move {
-                let response = request.request_client(method, &params).await;
-                (key, method, response)
-            });
-        }
-        let mut responses = ObjectWriter::new();
-        while let Some(joined) = pending.join_next().await {
-            let (key, method, response) =
-                joined.map_err(|error| RpcError::internal(error.to_string()))?;
-            match response {
-                Ok(response) => responses.member(&key, &response),
-                Err(error) => {
-                    let message = format!("`{method}` failed: {}", error.message);
-                    return self.reject_input(&message);
-                }
-            }
-        }
-        Ok(Ok(responses.finish()))
-    }
-
-    /// Ends a call because its input cannot be had: as the result of a tool, which a model can read, or as an error.
-    fn reject_input(&self, message: &str) -> Result<Result<String, String>, RpcError> {
-        if self.request.method() == "tools/call" {
-            return Ok(Err(tool_error(message)));
-        }
-        Err(RpcError::internal(message.to_owned()))
-    }
-
-    fn running_call(&self) -> Arc<RunningCall> {
-        RunningCall::new(self.request, caller_key(self.request), self.pair)
     }
 
     /// Returns the request for the server: renamed, without the members of this side, and with `added` ones.
@@ -365,10 +266,7 @@ impl RelayedCall<'_> {
         Ok(out.into_members())
     }
 
-    fn finish(
-        &self,
-        result: Result<RelayResult, turnbuckle_client::CallError>,
-    ) -> Result<String, RpcError> {
+    fn finish(&self, result: Result<RelayResult, CallError>) -> Result<String, RpcError> {
         finish(
             self.gateway,
             self.connection,
@@ -399,7 +297,7 @@ fn finish(
     connection: &Connection,
     method: &str,
     pair: RevisionPair,
-    result: Result<RelayResult, turnbuckle_client::CallError>,
+    result: Result<RelayResult, CallError>,
 ) -> Result<String, RpcError> {
     let server = connection.server.name();
     match result {

@@ -303,6 +303,11 @@ impl RunningGateway {
         &self.state
     }
 
+    /// Returns the number of calls of modern clients that wait for input, while the call at the server is open.
+    pub fn suspended_calls(&self) -> usize {
+        self.state.suspended.len()
+    }
+
     /// Ends all calls, upstream connections and child processes.
     pub async fn close(&self) {
         self.state.suspended.clear();
@@ -328,6 +333,8 @@ pub(crate) trait GatewayEvents: Send + Sync {
     fn state_changed(&self, server: &UpstreamServer, state: UpstreamState);
     /// A connection has ended, so that its lists are not known anymore.
     fn connection_ended(&self);
+    /// A server reported that the user has completed a URL elicitation.
+    fn elicitation_completed(&self, id: &str);
 }
 
 /// The state of a running gateway.
@@ -370,6 +377,12 @@ impl GatewayEvents for GatewayState {
     fn connection_ended(&self) {
         for kind in ListKind::ALL {
             self.catalog.invalidate(kind);
+        }
+    }
+
+    fn elicitation_completed(&self, id: &str) {
+        if let Some(front) = self.front() {
+            front.elicitation_complete(id);
         }
     }
 }

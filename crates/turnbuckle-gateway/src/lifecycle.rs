@@ -57,6 +57,9 @@ impl RevisionPair {
     }
 }
 
+/// Stands for the revision of a server that sends requests before the handshake has ended, which only legacy ones do.
+pub(crate) const HANDSHAKE_REVISION: Revision = Revision::LATEST_LEGACY;
+
 /// Returns whether requests of this revision are independent of each other.
 pub(crate) fn is_stateless(revision: Revision) -> bool {
     revision.is_stateless()

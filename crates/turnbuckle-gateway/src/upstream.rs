@@ -1,10 +1,13 @@
 //! An upstream server: its settings and its state.
 
+pub(crate) mod attribution;
+mod client_requests;
 pub(crate) mod connection;
 mod health;
 pub(crate) mod interest;
 pub(crate) mod list_cache;
 pub(crate) mod pool;
+pub(crate) mod roots;
 pub(crate) mod server_set;
 mod slot;
 
@@ -12,7 +15,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, SystemTime},
 };
@@ -72,6 +75,8 @@ pub struct UpstreamStatus {
     pub since: SystemTime,
     /// The class of the last failure, if the server is down: `refused`, `exited 3`, `timeout` and so on.
     pub reason: Option<String>,
+    /// The number of client requests that were rejected because they belonged to no known call.
+    pub refused_client_requests: u64,
 }
 
 /// Creates the target of each connection.
@@ -213,6 +218,8 @@ pub(crate) struct UpstreamServer {
     /// Gets the changes of the state.
     events: OnceLock<Weak<dyn GatewayEvents>>,
     health: Mutex<UpstreamHealth>,
+    /// The number of client requests that belonged to no known call.
+    refused_requests: AtomicU64,
     /// Whether a connection is being opened without a request.
     is_probed: AtomicBool,
     is_retired: AtomicBool,
@@ -248,6 +255,7 @@ impl UpstreamServer {
             id: server_set::next_id(),
             policy: Policy::new(&settings)?,
             settings,
+            refused_requests: AtomicU64::new(0),
             info: ArcSwapOption::empty(),
             lists: ServerLists::default(),
             events: OnceLock::new(),
@@ -289,7 +297,13 @@ impl UpstreamServer {
                 .map(|info| info.revision.to_string()),
             since: health.since,
             reason: health.reason.clone(),
+            refused_client_requests: self.refused_requests.load(Ordering::Relaxed),
         }
+    }
+
+    /// Counts a client request that belonged to no known call. Returns their number.
+    pub(crate) fn count_refused_request(&self) -> u64 {
+        self.refused_requests.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     pub(crate) fn is_up(&self) -> bool {

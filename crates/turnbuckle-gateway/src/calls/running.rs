@@ -1,24 +1,20 @@
 //! A request that runs on an upstream connection, and the client requests that the server sends for it.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::sync::{Arc, Mutex};
 
-use tokio::sync::{Notify, oneshot};
-use turnbuckle_protocol::{
-    RpcError,
-    jsonrpc::RawObject,
-    meta::keys,
-    types::{ClientCapabilities, LogLevel},
-};
+use turnbuckle_protocol::{Revision, RpcError, jsonrpc::RawObject, types::ClientCapabilities};
 use turnbuckle_server::relay::RelayedRequest;
 
 use crate::{
+    calls::{
+        delivery::Delivery,
+        inputs::{InputTable, PendingInput},
+        url_elicitation::{self, CompletedElicitations},
+    },
     convert,
-    lifecycle::{ClientRequestPath, RevisionPair},
+    lifecycle::is_stateless,
     lock,
-    raw_json::{ObjectWriter, edit, quote},
+    raw_json::{edit, quote},
 };
 
 /// Identifies the caller of a request: its principal, or the session or connection it belongs to.
@@ -29,226 +25,209 @@ pub(crate) type CallerKey = Option<Arc<str>>;
 /// A request that runs on an upstream connection.
 pub(crate) struct RunningCall {
     pub(crate) caller: CallerKey,
-    pub(crate) capabilities: ClientCapabilities,
-    path: ClientRequestPath,
-    pair: RevisionPair,
-    /// The request of the client that waits for the result. `None` while the call is suspended.
-    downstream: Mutex<Option<RelayedRequest>>,
-    inputs: Mutex<InputTable>,
-    /// Notified when there is a new input request, or the result.
-    pub(crate) changed: Notify,
+    capabilities: ClientCapabilities,
+    /// The revision of the client.
+    downstream: Revision,
+    /// Whether the result can be a request for input.
+    is_suspendable: bool,
+    /// The name of the server, if the client does not know which server it uses.
+    server_name: Option<Arc<str>>,
+    /// Whether the request runs as a task of the server.
+    pub(crate) is_task: bool,
+    delivery: Mutex<Delivery>,
+    inputs: InputTable,
+    /// The URL elicitations that the server has reported as completed.
+    pub(crate) completed: CompletedElicitations,
 }
 
-/// The client requests of a suspended call.
-#[derive(Default)]
-struct InputTable {
-    next_key: u64,
-    open: BTreeMap<String, OpenInput>,
-}
-
-/// A client request without a response.
-struct OpenInput {
-    method: &'static str,
-    params: String,
-    response: oneshot::Sender<Result<String, RpcError>>,
+/// A client request on its way to the client.
+pub(crate) enum ClientRequest {
+    /// A request to the client.
+    Sent {
+        request: RelayedRequest,
+        method: &'static str,
+        params: String,
+    },
+    /// An input request of a suspended call.
+    Suspended(PendingInput),
 }
 
 impl RunningCall {
+    /// `server_name` is the name of the server if there are several.
     pub(crate) fn new(
         request: &RelayedRequest,
+        params: &RawObject<'_>,
         caller: CallerKey,
-        pair: RevisionPair,
+        server_name: Option<Arc<str>>,
     ) -> Arc<Self> {
         let capabilities = request.context().client_capabilities().clone();
+        let is_suspendable = matches!(
+            request.method(),
+            "tools/call" | "prompts/get" | "resources/read"
+        );
         Arc::new(Self {
             caller,
             capabilities,
-            path: pair.client_request_path(),
-            pair,
-            downstream: Mutex::new(Some(request.clone())),
-            inputs: Mutex::default(),
-            changed: Notify::new(),
+            downstream: request.revision(),
+            is_suspendable,
+            server_name,
+            is_task: params.get("task").is_some(),
+            delivery: Mutex::new(Delivery::new(request)),
+            inputs: InputTable::default(),
+            completed: CompletedElicitations::default(),
         })
     }
 
-    /// Lets another request of the client wait for the result.
+    /// Lets another request of the client wait for the result. It receives the notifications that were kept.
     pub(crate) fn attach(&self, request: &RelayedRequest) {
-        *lock(&self.downstream) = Some(request.clone());
+        lock(&self.delivery).attach(request);
     }
 
-    /// Forgets the request of the client, because it got a response.
+    /// Forgets the request of the client, because it gets a response.
     pub(crate) fn detach(&self) {
-        *lock(&self.downstream) = None;
+        lock(&self.delivery).detach();
     }
 
     /// Returns whether a request of the client waits for the result.
     pub(crate) fn is_attached(&self) -> bool {
-        lock(&self.downstream).is_some()
+        lock(&self.delivery).request().is_some()
     }
 
-    fn downstream(&self) -> Option<RelayedRequest> {
-        lock(&self.downstream).clone()
+    /// Returns whether the call can return a request for input.
+    pub(crate) fn is_suspendable(&self) -> bool {
+        self.is_suspendable && self.is_stateless()
+    }
+
+    /// Returns whether the client gets client requests in results.
+    pub(crate) fn is_stateless(&self) -> bool {
+        is_stateless(self.downstream)
+    }
+
+    /// The client requests that wait for a retry.
+    pub(crate) fn inputs(&self) -> &InputTable {
+        &self.inputs
+    }
+
+    fn declares(&self, is_declared: impl Fn(&ClientCapabilities) -> bool) -> bool {
+        let declared = lock(&self.delivery).declares(&is_declared);
+        declared.unwrap_or_else(|| is_declared(&self.capabilities))
     }
 
     /// Returns whether the client declared what a client request needs.
     pub(crate) fn has_declared(&self, method: &str, params: &str) -> Result<(), RpcError> {
-        let capabilities = &self.capabilities;
-        let is_url = || {
-            let mode = RawObject::parse(params).ok()?.string("mode").ok()??;
-            Some(mode == "url")
+        let has_member =
+            |name| RawObject::parse(params).is_ok_and(|params| params.get(name).is_some());
+        let is_declared = match method {
+            "roots/list" => self.declares(|declared| declared.roots.is_some()),
+            "sampling/createMessage" => self.declares(|declared| declared.sampling.is_some()),
+            "elicitation/create" => self.declares(|declared| declared.elicitation.is_some()),
+            _ => false,
         };
-        match method {
-            "roots/list" if capabilities.roots.is_some() => Ok(()),
-            "sampling/createMessage" if capabilities.sampling.is_some() => Ok(()),
-            "elicitation/create" if capabilities.elicitation.is_some() => {
-                let declared = match is_url() {
-                    Some(true) => capabilities.can_elicit_url(),
-                    _ => capabilities.can_elicit_form(),
-                };
-                let undeclared =
-                    || RpcError::invalid_params("the client did not declare this elicitation mode");
-                declared.then_some(()).ok_or_else(undeclared)
-            }
-            _ => Err(RpcError::method_not_found(method)),
+        if !is_declared {
+            return Err(RpcError::method_not_found(method));
         }
+        let is_mode_declared = match method {
+            "elicitation/create" if url_elicitation::is_url(params) => {
+                self.declares(ClientCapabilities::can_elicit_url)
+            }
+            "elicitation/create" => self.declares(ClientCapabilities::can_elicit_form),
+            "sampling/createMessage" if has_member("tools") => {
+                self.declares(ClientCapabilities::can_sample_with_tools)
+            }
+            _ => true,
+        };
+        let undeclared = || RpcError::invalid_params("the client did not declare this mode");
+        is_mode_declared.then_some(()).ok_or_else(undeclared)
     }
 
-    /// Passes a client request of the server on to the client, and returns its result in the server's revision.
-    pub(crate) async fn request_client(
-        &self,
+    /// Returns whether the client can have the user open a URL.
+    pub(crate) fn can_open_urls(&self) -> bool {
+        self.declares(ClientCapabilities::can_elicit_url)
+    }
+
+    /// Starts to pass a client request of the server on to the client. `upstream` is the revision of the server.
+    pub(crate) fn start_client_request(
+        self: &Arc<Self>,
         method: &'static str,
         params: &str,
-    ) -> Result<String, RpcError> {
+        upstream: Revision,
+    ) -> Result<ClientRequest, RpcError> {
         self.has_declared(method, params)?;
-        let RevisionPair {
-            downstream,
-            upstream,
-        } = self.pair;
-        let params = convert::client_request_params(method, params, upstream, downstream)?;
-        let result = match (self.path, self.downstream()) {
-            (ClientRequestPath::Requests, Some(request)) => {
-                request.request_client(method, &params).await?
+        let params = self.named_params(method, params)?;
+        let params = convert::client_request_params(method, &params, upstream, self.downstream)?;
+        if is_stateless(self.downstream) {
+            if !self.is_suspendable {
+                return Err(RpcError::internal("this call cannot request input"));
             }
-            (ClientRequestPath::Suspend, _) => self.suspend(method, &params).await?,
-            _ => return Err(RpcError::internal("no call of a client is running")),
-        };
-        convert::client_request_result(method, &result, downstream, upstream)
-    }
-
-    /// Adds an input request, and waits until the client retries with its response.
-    async fn suspend(&self, method: &'static str, params: &str) -> Result<String, RpcError> {
-        let (response, receiver) = oneshot::channel();
-        let params = edit(params, &["elicitationId", "_meta"], &[])?;
-        let key = {
-            let mut inputs = self.inputs();
-            inputs.next_key += 1;
-            let key = format!("q{}", inputs.next_key);
-            let open = OpenInput {
-                method,
-                params,
-                response,
-            };
-            inputs.open.insert(key.clone(), open);
-            key
-        };
-        // The server may cancel its request, which drops this future.
-        let _remove = RemoveInputOnDrop { call: self, key };
-        self.changed.notify_one();
-        let ended = |_| Err(RpcError::internal("the call has ended"));
-        receiver.await.unwrap_or_else(ended)
-    }
-
-    /// Returns the open input requests as a JSON object, or `None` if there are none.
-    pub(crate) fn input_requests(&self) -> Option<String> {
-        let inputs = self.inputs();
-        if inputs.open.is_empty() {
-            return None;
+            return PendingInput::add(self, method, &params).map(ClientRequest::Suspended);
         }
-        let mut out = ObjectWriter::new();
-        for (key, input) in &inputs.open {
-            let mut request = ObjectWriter::new();
-            request.string("method", input.method);
-            request.member("params", &input.params);
-            out.member(key, &request.finish());
+        let request = lock(&self.delivery).request().cloned();
+        let request =
+            request.ok_or_else(|| RpcError::internal("no call of a client is running"))?;
+        if let Some(id) = url_elicitation::id_of(&params) {
+            request.expect_elicitation_complete(&id);
         }
-        Some(out.finish())
+        Ok(ClientRequest::Sent {
+            request,
+            method,
+            params,
+        })
     }
 
-    /// Delivers the responses of a retry; unknown keys are ignored, and missing ones stay open.
-    pub(crate) fn deliver(&self, responses: &RawObject<'_>) {
-        let mut inputs = self.inputs();
-        for (key, response) in responses.members() {
-            if let Some(input) = inputs.open.remove(&*key) {
-                let _ = input.response.send(Ok(response.to_owned()));
-            }
+    /// Adds the name of the server to the message of an elicitation, if the client sees several servers as one.
+    fn named_params(&self, method: &str, params: &str) -> Result<String, RpcError> {
+        match &self.server_name {
+            Some(server) if method == "elicitation/create" => with_server_name(params, server),
+            _ => Ok(params.to_owned()),
         }
     }
 
-    /// Ends all open input requests, because the client did not respond in time.
-    pub(crate) fn expire_inputs(&self) {
-        let open = std::mem::take(&mut self.inputs().open);
-        for input in open.into_values() {
-            let _ = input.response.send(match input.method {
-                "elicitation/create" => Ok(r#"{"action":"cancel"}"#.to_owned()),
-                _ => Err(RpcError::internal("the client did not respond")),
-            });
-        }
+    /// Converts the response of the client for the server.
+    pub(crate) fn client_response(
+        &self,
+        method: &str,
+        response: &str,
+        upstream: Revision,
+    ) -> Result<String, RpcError> {
+        convert::client_request_result(method, response, self.downstream, upstream)
     }
 
     /// Passes progress on to the client, under its own token.
     pub(crate) fn progress(&self, params: &str) {
-        let Some(request) = self.downstream() else {
-            return;
-        };
-        let Some(token) = request.progress_token() else {
-            return;
-        };
-        let token = token.raw().into_owned();
-        if let Ok(params) = edit(params, &[], &[(keys::PROGRESS_TOKEN, token)]) {
-            request.notify("notifications/progress", &params);
-        }
+        lock(&self.delivery).progress(params);
     }
 
     /// Passes a log message on to the client, if it accepts messages of this level.
     pub(crate) fn log(&self, params: &str) {
-        let Some(request) = self.downstream() else {
-            return;
-        };
-        let level = RawObject::parse(params)
-            .ok()
-            .and_then(|object| object.string("level").ok()?)
-            .and_then(|level| level.parse::<LogLevel>().ok());
-        let accepted = request.log_level();
-        if level
-            .zip(accepted)
-            .is_some_and(|(level, accepted)| level >= accepted)
-        {
-            request.notify("notifications/message", params);
-        }
+        lock(&self.delivery).log(params);
     }
 
     /// Passes another notification on to the client.
     pub(crate) fn notify(&self, method: &str, params: &str) {
-        if let Some(request) = self.downstream() {
-            request.notify(method, params);
+        lock(&self.delivery).notify(method, params);
+    }
+}
+
+impl ClientRequest {
+    /// Waits for the response of the client.
+    pub(crate) async fn response(&mut self) -> Result<String, RpcError> {
+        match self {
+            Self::Sent {
+                request,
+                method,
+                params,
+            } => request.request_client(method, params).await,
+            Self::Suspended(input) => input.response().await,
         }
     }
-
-    fn inputs(&self) -> MutexGuard<'_, InputTable> {
-        lock(&self.inputs)
-    }
 }
 
-/// Removes an input request when it is no longer waited for.
-struct RemoveInputOnDrop<'a> {
-    call: &'a RunningCall,
-    key: String,
-}
-
-impl Drop for RemoveInputOnDrop<'_> {
-    fn drop(&mut self) {
-        self.call.inputs().open.remove(&self.key);
-    }
+/// Puts the name of a server before the message of an elicitation.
+pub(crate) fn with_server_name(params: &str, server: &str) -> Result<String, RpcError> {
+    let object = RawObject::parse(params)?;
+    let message = object.string("message")?.unwrap_or_default();
+    let message = quote(&format!("{server}: {message}"));
+    edit(params, &[], &[("message", message)])
 }
 
 /// Returns the method of a client request as a constant.

@@ -294,16 +294,12 @@ impl GatewayState {
         kind: ListKind,
         request: &RelayedRequest,
     ) -> Result<CurrentList, RpcError> {
-        let downstream = request.revision();
-        let opening = RevisionPair {
-            downstream,
-            upstream: downstream,
-        };
-        let opener = RunningCall::new(request, caller_key(request), opening);
+        let params = RawObject::parse(request.params())?;
+        let label = self.server_label(server);
+        let opener = RunningCall::new(request, &params, caller_key(request), label);
         let connection = self.pool.get(server, request, Some(&opener)).await?;
-        let listed = connection.list(kind).await;
-        connection.opener_ended(&opener);
-        listed
+        let _opener = connection.opener_guard(&opener);
+        connection.list(kind).await
     }
 
     /// Returns the names of the servers, from which names of their items are made.

@@ -1,9 +1,8 @@
 //! A connection to an upstream server, and the calls that run on it.
 
 use std::{
-    collections::BTreeMap,
     sync::{
-        Arc, Mutex, OnceLock, Weak,
+        Arc, OnceLock, Weak,
         atomic::{AtomicU8, AtomicU64, Ordering},
     },
     time::Duration,
@@ -12,9 +11,7 @@ use std::{
 use tokio::time::Instant;
 use turnbuckle_client::{
     CallError, Client, ConnectError, TransportError,
-    relay::{
-        RelayCallId, RelayHandler, RelayRequest, RelayResult, ServerNotification, ServerRequest,
-    },
+    relay::{RelayHandler, RelayRequest, RelayResult, ServerNotification, ServerRequest},
 };
 use turnbuckle_protocol::{
     Revision, RpcError,
@@ -23,15 +20,17 @@ use turnbuckle_protocol::{
 };
 
 use crate::{
-    calls::running::{RunningCall, client_request_method},
+    calls::running::RunningCall,
     convert::ListKind,
     errors,
     gateway::GatewayEvents,
-    lock,
+    lifecycle::HANDSHAKE_REVISION,
     upstream::{
         UpstreamServer,
+        attribution::{Attribution, CallRegistry, ElicitationGuard, OpenerGuard},
         interest::{Interest, ListenStream},
         list_cache::ListCache,
+        roots::KeptRoots,
         slot::Slot,
     },
 };
@@ -54,16 +53,15 @@ pub(crate) struct Connection {
 
 /// The state that the handler of server messages needs.
 pub(crate) struct ConnectionState {
-    server: Arc<UpstreamServer>,
+    pub(super) server: Arc<UpstreamServer>,
     events: Weak<dyn GatewayEvents>,
-    calls: Mutex<BTreeMap<RelayCallId, Arc<RunningCall>>>,
-    /// The call that opened the connection: servers send requests as soon as they are initialized.
-    opener: Mutex<Option<Arc<RunningCall>>>,
+    pub(super) calls: CallRegistry,
+    pub(super) roots: KeptRoots,
     /// Whether calls of several callers run on the connection.
     is_shared: bool,
     pub(crate) lists: ListCache,
     /// The client, once it is connected.
-    client: OnceLock<Client>,
+    pub(super) client: OnceLock<Client>,
     /// The place of the connection, once it has one.
     slot: OnceLock<Weak<Slot>>,
     interest: OnceLock<Arc<Interest>>,
@@ -94,8 +92,8 @@ impl Connection {
         let shared = Arc::new(ConnectionState {
             server: Arc::clone(&server),
             events: settings.events,
-            calls: Mutex::default(),
-            opener: Mutex::new(opener),
+            calls: CallRegistry::new(opener),
+            roots: KeptRoots::default(),
             is_shared: settings.is_shared,
             lists: ListCache::default(),
             client: OnceLock::new(),
@@ -153,8 +151,34 @@ impl Connection {
         request: RelayRequest,
     ) -> Result<RelayResult, CallError> {
         let id = self.client.relay_id();
-        let _running = self.shared.register(id, call);
-        self.client.relay(id, request).await
+        let _used = UseGuard(&self.shared);
+        let _running = self.shared.calls.register(id, call);
+        if call.is_suspendable() && self.shared.roots.take_refused() {
+            // The server requests the roots again, and this call can ask for them.
+            let changed = "notifications/roots/list_changed";
+            let _ = self.client.relay_notification(changed, "{}").await;
+        }
+        let result = self.client.relay(id, request).await?;
+        if call.is_task
+            && let Some(task) = task_id(result.json())
+        {
+            self.shared.calls.register_task(task, call);
+        }
+        Ok(result)
+    }
+
+    /// Keeps a call known as the one that opened the connection, while the guard exists.
+    pub(crate) fn opener_guard<'a>(&'a self, call: &'a Arc<RunningCall>) -> OpenerGuard<'a> {
+        self.shared.calls.opener_guard(call)
+    }
+
+    /// Waits for the completion of URL elicitations of a call, while the guard exists.
+    pub(crate) fn expect_elicitations<'a>(
+        &'a self,
+        ids: &'a [String],
+        call: &'a Arc<RunningCall>,
+    ) -> ElicitationGuard<'a> {
+        self.shared.calls.expect_elicitations(ids, call)
     }
 
     /// Sends a request of the gateway itself.
@@ -176,7 +200,7 @@ impl Connection {
 
     /// Returns whether a call runs on the connection.
     pub(crate) fn is_busy(&self) -> bool {
-        !lock(&self.shared.calls).is_empty()
+        !self.shared.calls.is_empty()
     }
 
     /// Returns whether calls of several callers run on the connection.
@@ -205,11 +229,6 @@ impl Connection {
     pub(crate) fn unused_time(&self) -> Option<Duration> {
         let last_use = Duration::from_millis(self.shared.last_use.load(Ordering::Relaxed));
         (!self.is_busy()).then(|| self.shared.created.elapsed().saturating_sub(last_use))
-    }
-
-    /// The call that opened the connection has ended.
-    pub(crate) fn opener_ended(&self, call: &Arc<RunningCall>) {
-        lock(&self.shared.opener).take_if(|opener| Arc::ptr_eq(opener, call));
     }
 
     /// Returns what the callers want to be told. A connection without a slot has nobody to tell.
@@ -279,11 +298,6 @@ impl Drop for Connection {
 }
 
 impl ConnectionState {
-    fn register<'a>(&'a self, id: RelayCallId, call: &Arc<RunningCall>) -> RunningCallGuard<'a> {
-        lock(&self.calls).insert(id, Arc::clone(call));
-        RunningCallGuard { state: self, id }
-    }
-
     /// Records that the connection is open. Returns `false` if it has ended already.
     fn has_opened(&self) -> bool {
         let (acquire, release) = (Ordering::Acquire, Ordering::AcqRel);
@@ -310,66 +324,19 @@ impl ConnectionState {
         self.last_use.store(now, Ordering::Relaxed);
     }
 
-    /// Returns the call that a server request belongs to.
-    ///
-    /// The call with the stream on which it came; else the only running call; else, if all running calls are those of one
-    /// caller, the oldest that declared what the request needs and is not suspended; else the call that opened the
-    /// connection.
-    fn call_of_request(&self, request: &ServerRequest) -> Option<Arc<RunningCall>> {
-        let calls = lock(&self.calls);
-        if let Some(call) = request.call.and_then(|id| calls.get(&id)) {
-            return Some(Arc::clone(call));
-        }
-        let call = match calls.len() {
-            0 => None,
-            1 => calls.values().next(),
-            _ if is_one_caller(&calls) => {
-                let declared = |call: &&Arc<RunningCall>| {
-                    call.has_declared(&request.method, &request.params).is_ok()
-                };
-                let mut candidates = calls.values().filter(declared);
-                // A suspended call already waits for input, so a new request is more likely of another one.
-                let attached = candidates.clone().find(|call| call.is_attached());
-                attached.or_else(|| candidates.next())
-            }
-            _ => return None,
-        };
-        let call = call.cloned();
-        drop(calls);
-        call.or_else(|| lock(&self.opener).clone())
-    }
-
-    /// Returns the call that a notification belongs to.
-    fn call_of_notification(&self, id: Option<RelayCallId>) -> Option<Arc<RunningCall>> {
-        let calls = lock(&self.calls);
-        match id {
-            Some(id) => calls.get(&id).cloned(),
-            None if calls.len() == 1 || is_one_caller(&calls) => calls.values().next().cloned(),
-            None => None,
-        }
+    /// The negotiated revision. Before the end of the handshake the server sends no requests that depend on it.
+    pub(super) fn revision(&self) -> Revision {
+        self.client
+            .get()
+            .map_or(HANDSHAKE_REVISION, |client| client.server().revision)
     }
 }
 
-/// Returns whether all calls are those of one known caller.
-fn is_one_caller(calls: &BTreeMap<RelayCallId, Arc<RunningCall>>) -> bool {
-    let mut callers = calls.values().map(|call| &call.caller);
-    let Some(first) = callers.next() else {
-        return false;
-    };
-    first.is_some() && callers.all(|caller| caller == first)
-}
-
-/// Keeps a call registered on its connection until it is dropped.
-struct RunningCallGuard<'a> {
-    state: &'a ConnectionState,
-    id: RelayCallId,
-}
-
-impl Drop for RunningCallGuard<'_> {
-    fn drop(&mut self) {
-        lock(&self.state.calls).remove(&self.id);
-        self.state.note_use();
-    }
+/// Returns the id of the task that a result has created.
+fn task_id(result: &str) -> Option<String> {
+    let result = RawObject::parse(result).ok()?;
+    let task = RawObject::parse(result.get("task")?).ok()?;
+    task.string("taskId").ok()?.map(String::from)
 }
 
 /// Records the use of the connection when dropped.
@@ -389,25 +356,16 @@ impl RelayHandler for MessageHandler {
         &self,
         request: ServerRequest,
     ) -> std::pin::Pin<Box<dyn Future<Output = Result<String, RpcError>> + Send>> {
-        let state = self.0.upgrade();
+        // Not in the future, so that requests keep their order.
+        let started = match self.0.upgrade() {
+            Some(state) => state
+                .start_client_request(&request)
+                .map(|started| (state, started)),
+            None => Err(RpcError::internal("the connection has ended")),
+        };
         Box::pin(async move {
-            let method = client_request_method(&request.method)
-                .ok_or_else(|| RpcError::method_not_found(&request.method))?;
-            let call = state
-                .as_ref()
-                .and_then(|state| state.call_of_request(&request));
-            let Some(call) = call else {
-                let server = state.as_ref().map_or("", |state| state.server.name());
-                tracing::warn!(
-                    server,
-                    method,
-                    "a client request belongs to no call; a connection per session has only calls of one client"
-                );
-                return Err(RpcError::internal(
-                    "the request belongs to no call of a client",
-                ));
-            };
-            call.request_client(method, &request.params).await
+            let (state, started) = started?;
+            state.finish_client_request(started).await
         })
     }
 
@@ -429,20 +387,29 @@ impl RelayHandler for MessageHandler {
         };
         match method {
             "notifications/progress" => {
-                let call = notification
-                    .call
-                    .and_then(|id| lock(&state.calls).get(&id).cloned());
-                if let Some(call) = call {
+                // An unknown token is dropped: widespread clients close the connection on one.
+                if let Some(call) = notification.call.and_then(|id| state.calls.get(id)) {
                     call.progress(params);
                 }
             }
-            "notifications/message" => match state.call_of_notification(notification.call) {
-                Some(call) => call.log(params),
-                None => tracing::debug!(
+            "notifications/message" => match state.calls.call_of_notification(notification.call) {
+                Attribution::Call(call) => call.log(params),
+                Attribution::OutsideOfCalls | Attribution::Unknown => tracing::debug!(
                     server = state.server.name(),
-                    "a log message belongs to no call"
+                    "a log message belongs to no known call"
                 ),
             },
+            "notifications/elicitation/complete" => {
+                let id = RawObject::parse(params).ok();
+                let id =
+                    id.and_then(|object| object.string("elicitationId").ok()?.map(String::from));
+                if let Some(id) = id {
+                    state.calls.elicitation_completed(&id);
+                    if let Some(events) = state.events.upgrade() {
+                        events.elicitation_completed(&id);
+                    }
+                }
+            }
             "notifications/tools/list_changed" => changed(&[ListKind::Tools]),
             "notifications/prompts/list_changed" => changed(&[ListKind::Prompts]),
             "notifications/resources/list_changed" => {
@@ -457,7 +424,8 @@ impl RelayHandler for MessageHandler {
             }
             "notifications/cancelled" | "notifications/subscriptions/acknowledged" => {}
             _ => {
-                if let Some(call) = state.call_of_notification(notification.call) {
+                let call = state.calls.call_of_notification(notification.call);
+                if let Attribution::Call(call) = call {
                     call.notify(method, params);
                 }
             }

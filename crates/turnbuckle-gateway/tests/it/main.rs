@@ -9,5 +9,8 @@ mod policy;
 mod rate_limits;
 mod raw;
 mod reload;
+mod scripted;
 mod suspended;
+mod suspended_rules;
 mod upstreams;
+mod url_elicitation;

@@ -343,7 +343,6 @@ impl RelayedRequest {
         error
     }
 
-
     /// Notifies this client of the completion of a URL elicitation that the relay has sent, once
     /// [`Server::elicitation_complete`](crate::Server::elicitation_complete) reports it. Does nothing in revisions without
     /// this notification.
