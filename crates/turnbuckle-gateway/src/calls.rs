@@ -16,7 +16,11 @@ use turnbuckle_client::{
     relay::{RelayRequest, RelayResult},
 };
 use turnbuckle_protocol::{
-    RpcError, jsonrpc::RawObject, meta::keys, method::Method, types::ResultType,
+    RpcError,
+    jsonrpc::{RawObject, code},
+    meta::keys,
+    method::Method,
+    types::ResultType,
 };
 use turnbuckle_server::relay::RelayedRequest;
 
@@ -303,11 +307,17 @@ fn finish(
     match result {
         Ok(result) => convert::result(method, result.json(), pair, &gateway.identity)
             .map_err(|error| errors::invalid_result(server, &error)),
-        Err(error) => Err(convert::error(
-            method,
-            errors::call_failure(server, error),
-            pair,
-        )),
+        Err(error) => {
+            let error = errors::call_failure(server, error);
+            // A legacy tool says what it needs in its result, which a model can read.
+            if error.code == code::MISSING_CAPABILITY
+                && method == "tools/call"
+                && !is_stateless(pair.downstream)
+            {
+                return Ok(tool_error(&error.message));
+            }
+            Err(convert::error(method, error, pair))
+        }
     }
 }
 

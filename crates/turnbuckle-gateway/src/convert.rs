@@ -78,7 +78,7 @@ fn with_result_members(method: &str, result: &str, identity: &str) -> Result<Str
 }
 
 fn has_cache_hint(method: &str) -> bool {
-    method.ends_with("/list") || method == "resources/read"
+    method.ends_with("/list") || matches!(method, "resources/read" | "skills/get")
 }
 
 /// Replaces the identity of the server in a modern result.
@@ -212,7 +212,7 @@ where
 }
 
 /// Gives an error the code that the client's revision has for it: a missing resource is -32002 in the legacy era, and
-/// -32602 in the modern one.
+/// -32602 in the modern one. A capability that the client did not declare has a code in the modern era only.
 pub(crate) fn error(method: &str, error: RpcError, pair: RevisionPair) -> RpcError {
     let code = match pair.client_request_path() {
         ClientRequestPath::Suspend if error.code == code::RESOURCE_NOT_FOUND => {
@@ -222,6 +222,9 @@ pub(crate) fn error(method: &str, error: RpcError, pair: RevisionPair) -> RpcErr
             if error.code == code::INVALID_PARAMS && method == "resources/read" =>
         {
             code::RESOURCE_NOT_FOUND
+        }
+        ClientRequestPath::RoundTrips if error.code == code::MISSING_CAPABILITY => {
+            return RpcError::internal(error.message);
         }
         _ => return error,
     };

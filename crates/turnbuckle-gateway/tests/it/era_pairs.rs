@@ -122,6 +122,21 @@ async fn elicitation_and_sampling_pass() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_undeclared_capability_has_the_error_of_the_client() {
+    every_pair(all_combinations(), async |combination, server| {
+        let mut peer = combination.connect(server).capabilities(json!({})).await;
+        let signed = peer.call_tool("sign", json!({})).await;
+        if combination.revision.is_stateless() && signed.error().is_some() {
+            signed.expect_error(-32021);
+        } else {
+            let message = signed.expect_tool_error();
+            assert!(message.contains("elicitation"), "{combination}: {message}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn roots_pass() {
     let combinations = combinations_with(ClientFeature::Roots);
     every_pair(combinations, async |combination, server| {
