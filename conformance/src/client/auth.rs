@@ -142,7 +142,7 @@ fn grant(task: &Task, oauth: OAuth) -> Result<OAuth, Box<dyn Error>> {
 /// Lists the tools, and calls the only one.
 async fn use_tool(task: &Task, oauth: OAuth) -> Result<Client, Box<dyn Error>> {
     let http = HttpTarget::new(&task.url).authorization(oauth);
-    let client = task.client().connect(http).await?;
+    let client = task.front.connect(task.client(), http).await?;
     client.tools().all().await?;
     client.call_tool("test-tool", json!({})).await?;
     Ok(client)
