@@ -9,9 +9,7 @@ another project it is one revision, unless all are asked for. The last line is t
 """
 import argparse
 import concurrent.futures
-import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -20,6 +18,7 @@ from clients import SERVER
 from packages import install, run
 from rows import LOGS
 from servers import COMMAND_LINE, PYTHON, typescript
+from verdicts import compare, run_check
 
 BUSY = 16
 # Of a server of another project: one that both have.
@@ -85,8 +84,8 @@ def main(options):
     for number in range(1, options.runs + 1):
         for name, busy in check_busy(had, f"busy {number}", revisions).items():
             differences = compare(idle[name], busy)
-            for difference in differences:
-                print(f"{name}, run {number}: {difference}", flush=True)
+            for key, difference in differences.items():
+                print(f"{name}, run {number}: {key}: {difference}", flush=True)
             total += 1
             same += not differences
     for failure in failures:
@@ -118,35 +117,9 @@ def verdicts(name, server, title, revisions):
     command = [COMMAND_LINE, "check", "--json", *selected, "--", *server.command("stdio")]
     log = LOGS / f"check-{name.replace(' ', '-')}-{title.replace(' ', '-')}.json"
     started = time.monotonic()
-    with open(log.with_suffix(".err"), "wb") as errors:
-        check = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                 stderr=errors, start_new_session=True)
-    try:
-        output, _ = check.communicate(timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        os.killpg(check.pid, signal.SIGTERM)
-        output, _ = check.communicate()
-    log.write_bytes(output)
-    try:
-        report = json.loads(output)
-    except ValueError:
-        return {"report": ("none", f"exit code {check.returncode}, see {log.with_suffix('.err')}")}
-    found = {}
-    for part in report["runs"]:
-        revision = part["revision"]
-        found[f"{revision} supported"] = ("no" if "notSpoken" in part else "yes", part.get("notSpoken", ""))
-        for ruling in part["rulings"]:
-            reason = ruling.get("what") or ruling.get("why") or ""
-            found[f"{revision} {ruling['rule']}"] = (ruling["grade"], reason)
+    found = run_check(command, log, PATIENCE)
     print(f"{name}, {title}: {len(found)} verdicts in {time.monotonic() - started:.0f} s", flush=True)
     return found
-
-
-def compare(idle, busy):
-    """Returns a line for each verdict that differs."""
-    nothing = ("missing", "")
-    return [f"{key}: {' '.join(idle.get(key, nothing)).strip()} -> {' '.join(busy.get(key, nothing)).strip()}"
-            for key in sorted({*idle, *busy}) if idle.get(key, nothing)[0] != busy.get(key, nothing)[0]]
 
 
 if __name__ == "__main__":

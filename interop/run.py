@@ -8,10 +8,13 @@ run.py [--built] [WORD…]     all peers, or those with one of the words in thei
 import concurrent.futures
 import sys
 
+import agents
 import authorization
+import bridge
 import clients
 import context
 import servers
+import verdicts
 from packages import install, run
 from rows import LOGS, print_matrix
 
@@ -21,30 +24,36 @@ AT_ONCE = 4
 
 def main(options):
     words = [word for word in options if word != "--built"]
-    rows = [*clients.ROWS, *context.ROWS, *servers.ROWS, *authorization.rows(words)]
+    rows = [*clients.ROWS, *context.ROWS, *servers.ROWS, *bridge.CLIENTS, *bridge.SERVERS, *verdicts.ROWS, *agents.ROWS,
+            *authorization.rows(words)]
     ours = [row for row in rows if not words or any(word in row.name for word in words)]
     if not ours:
         sys.exit(f"error: no peer is named like {' or '.join(words)}")
     LOGS.mkdir(parents=True, exist_ok=True)
     if "--built" not in options:
         run("cargo", "build", "--quiet", "--workspace", "--all-features", "--bins", "--examples")
-    missing = install(row.package for row in ours)
+    missing = install(row.package for row in ours if row.package)
     failures = [f"{row.name} {row.revision}: cannot be installed: {missing[row.package]}"
                 for row in ours if row.package in missing]
     had = [row for row in ours if row.package not in missing]
+    bridged = [row for row in had if isinstance(row, (bridge.Bridged, verdicts.Check, agents.Agent))]
     their_clients = [row for row in had if isinstance(row, clients.Client)]
-    agents = [row for row in had if isinstance(row, context.Context)]
+    sessions = [row for row in had if isinstance(row, context.Context)]
     their_servers = [row for row in had if isinstance(row, servers.Server)]
     logins = [row for row in had if isinstance(row, authorization.Login)]
+    alone = [row for row in had if isinstance(row, (verdicts.Check, agents.Agent))]
     with clients.Server() as server:
         run_all([(row, transport, server) for row in their_clients for transport in row.transports] +
-                [(row, transport) for row in agents + their_servers + logins for transport in row.transports])
-    if their_clients:
-        print_matrix("their client, our server", their_clients, clients.REASONS)
-    if agents:
-        print_matrix("their client, turnbuckle serve", agents)
-    if their_servers:
-        print_matrix("our client, their server", their_servers)
+                [(row, transport) for row in sessions + their_servers + logins + alone for transport in row.transports])
+    for heading, kind, reasons in [
+        ("their client, our server", their_clients, clients.REASONS),
+        ("their client, turnbuckle serve", sessions, ()),
+        ("our client, their server", their_servers, ()),
+    ]:
+        if direct := [row for row in kind if row not in bridged]:
+            print_matrix(heading, direct, reasons)
+    if bridged:
+        print_matrix("through turnbuckle bridge", bridged)
     if logins:
         authorization.print_cases(logins)
     return summary(had, failures + server.failures)

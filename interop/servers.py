@@ -1,10 +1,13 @@
 """Servers of other projects for our client: their versions, and the features that each lacks."""
+import contextlib
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 from packages import HERE, TARGET, Cargo, Npm, Pip, Program
@@ -31,6 +34,7 @@ TOOLS_ONLY = dict.fromkeys(
     "this server has only tools, and quick ones")
 NO_TOOL_ERROR = {"tool_error": "tested with servers that have failing tools"}
 NO_NOTIFICATIONS = dict.fromkeys(["logging", "subscription"], "this package declares neither before 2026-07-28")
+NO_SUBSCRIPTION = {"subscription": "this package has no subscriptions to resources"}
 DEADLY = dict.fromkeys(["cancellation", "timeout"], "this server dies of notifications/cancelled")
 UNKNOWN = dict.fromkeys(["structured", "elicitation", "declined", "url_elicitation"], "2024-11-05 does not have it")
 STATELESS = dict.fromkeys(["elicitation", "declined", "url_elicitation", "sampling", "roots", "subscription"],
@@ -43,6 +47,7 @@ TYPESCRIPT_EARLY = Program(Npm("@modelcontextprotocol/sdk@1.0.4", "zod@3", "even
 PYTHON = Program(Pip("mcp==2.3.0"), "server.py")
 PYTHON_1 = Program(Pip("mcp==1.30.0"), "server1.py")
 PYTHON_EARLY = Program(Pip("mcp==1.2.1", "pydantic<2.11"), "server1.py")
+FASTMCP = Program(Pip("fastmcp==4.1.2"), "server4.py")
 TIME = Pip("mcp-server-time==2026.10.19")
 RMCP = Program(Cargo("rmcp"), "turnbuckle-interop-rmcp-server")
 
@@ -58,21 +63,21 @@ class Everything:
 
 
 class Filesystem:
-    package = SERVERS
+    package, serves_http = SERVERS, False
 
     def command(self, _):
         return reference("filesystem", fresh_folder("files"))
 
 
 class Memory:
-    package = SERVERS
+    package, serves_http = SERVERS, False
 
     def command(self, _):
         return ["env", f"MEMORY_FILE_PATH={fresh_folder('memory') / 'graph.jsonl'}", *reference("memory")]
 
 
 class Time:
-    package = TIME
+    package, serves_http = TIME, False
 
     def command(self, _):
         return [TIME.folder / "bin" / "python", "-B", "-m", "mcp_server_time"]
@@ -146,6 +151,44 @@ class Refused(Server):
 
     def __init__(self, name, *others):
         super().__init__(f"{name}, refused", *others, {})
+
+
+class Restarted(Server):
+    """A server that ends while our client is connected, and is started again on the same port."""
+
+    checks = ["text", "restarted", "elicitation", "logging", "subscription", "ping"]
+
+    def __init__(self, name, *others):
+        super().__init__(f"{name}, restarted", *others, {})
+
+    def run(self, transport):
+        log = self.log(transport)
+        log.unlink(missing_ok=True)
+        program = self.program.command(transport)
+        with contextlib.ExitStack() as stack, socket.create_server(("127.0.0.1", 0)) as control:
+            server = stack.enter_context(Listening(program, log.with_suffix(".server")))
+
+            def restart():
+                """Restarts the server when the driver connects; the end of that connection says that it listens again."""
+                driver, _ = control.accept()
+                with driver:
+                    server.end()
+                    again = ["env", f"LOOPBACK_PORT={server.port}", *program]
+                    stack.enter_context(Listening(again, log.with_suffix(".again")))
+
+            threading.Thread(target=restart, daemon=True).start()
+            tap = Tap(server.port, log)
+            self.judge(transport, [*self.driver(), self.kind, self.era, self.revision, ",".join(self.wanted), transport,
+                                   f"http://127.0.0.1:{tap.port}{self.program.path[transport]}",
+                                   "127.0.0.1:%d" % control.getsockname()[1]])
+
+    def afterwards(self, transport, log):
+        requests, _ = said_on_http(log)
+        used = {request.session for request in requests if request.session}
+        ended = {request.session for request in requests if request.session and request.method == "DELETE"}
+        yield "farewell", {"ok": len(used) == 2 and len(ended) == 1 and ended <= used,
+                           "detail": f"{len(used)} sessions were begun, and {len(ended)} ended"}
+        yield "session_id", session_id(log)
 
 
 class Fragile(Server):
@@ -234,7 +277,7 @@ class Listening:
                                             stderr=subprocess.STDOUT, start_new_session=True)
         for _ in range(200):
             said = self.log.read_text(errors="replace")
-            if found := re.search(r"listening on http://127\.0\.0\.1:(\d+)(/\w+)?\n", said):
+            if found := re.search(r"(?:listening on |\"url\":\")http://127\.0\.0\.1:(\d+)(/\w+)?[\n\"]", said):
                 self.port, self.path = int(found[1]), found[2]
                 return self
             if self.process.poll() is not None:
@@ -259,6 +302,7 @@ def typescript(mode):
 ROWS = [
     Server("server-everything 2026.8.31", "everything", "auto", "2025-11-25", ALL, Everything(),
            NO_TOOL_ERROR | {"cancellation": "this server goes on with what is cancelled"}),
+    Restarted("server-everything 2026.8.31", "everything", "auto", "2025-11-25", ("http",), Everything()),
     Server("server-filesystem 2026.8.31", "filesystem", "auto", "2025-11-25", ("stdio",), Filesystem(),
            {check: why for check, why in TOOLS_ONLY.items() if check != "roots"}),
     Server("server-memory 2026.8.31", "memory", "auto", "2025-11-25", ("stdio",), Memory(), TOOLS_ONLY | NO_TOOL_ERROR),
@@ -278,6 +322,8 @@ ROWS = [
     Server("python 2.3.0", "workbench", "legacy", "2025-11-25", ALL, PYTHON,
            NO_TOOL_ERROR | NO_NOTIFICATIONS),
     Server("python 1.30.0", "workbench", "auto", "2025-11-25", ALL, PYTHON_1, NO_TOOL_ERROR | NO_NOTIFICATIONS),
+    Server("fastmcp 4.1.2", "workbench", "auto", "2026-07-28", BOTH, FASTMCP, NO_TOOL_ERROR | NO_SUBSCRIPTION),
+    Server("fastmcp 4.1.2", "workbench", "legacy", "2025-11-25", BOTH, FASTMCP, NO_TOOL_ERROR | NO_SUBSCRIPTION),
     Fragile("python 1.2.1", "workbench", "auto", "2024-11-05", ("stdio", "sse"), PYTHON_EARLY,
             NO_TOOL_ERROR | NO_NOTIFICATIONS | UNKNOWN | DEADLY | {"completion": "this package leaves it out",
             "together": "this server answers one after the other"}),

@@ -72,8 +72,14 @@ class Tap:
     def accept(self):
         while True:
             client, _ = self.listener.accept()
-            server = socket.create_connection(("127.0.0.1", self.target))
             self.count += 1
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                # A server that is started again.
+                self.note(b"= [%d] no server" % self.count)
+                client.close()
+                continue
             for mark, source, sink in ((b">", client, server), (b"<", server, client)):
                 source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 mark = b"%s [%d] " % (mark, self.count)

@@ -7,7 +7,11 @@ mod workbench;
 use std::{collections::BTreeSet, error::Error, fmt::Debug, time::Duration};
 
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::{
+    io::AsyncReadExt,
+    net::TcpStream,
+    time::{sleep, timeout},
+};
 use turnbuckle_client::{
     CallError, Change, Client, Era, Roots, Subscription, SubscriptionEvent, ToolOutput,
 };
@@ -71,6 +75,8 @@ pub(crate) struct Checks {
     pub(crate) revision: String,
     pub(crate) handlers: ClientHandlers,
     pub(crate) roots: Roots,
+    /// The address that restarts the server when a connection to it is opened, and closes it then.
+    pub(crate) restart: Option<String>,
 }
 
 impl Checks {
@@ -82,6 +88,7 @@ impl Checks {
             "missing_argument" => self.missing_argument().await,
             "unknown_tool" => refused(self.call("no_such_tool", json!({})).await),
             "ping" => Ok(self.client.ping().await?),
+            "restarted" => self.restarted().await,
             // Last, about all messages before.
             "nothing_odd" => equal(self.handlers.anomalies(), Vec::<String>::new()),
             _ => match self.kind {
@@ -121,6 +128,15 @@ impl Checks {
             self.call(self.kind.facts().needs_arguments, json!({}))
                 .await,
         )
+    }
+
+    /// After a restart of the server, calls succeed as before.
+    async fn restarted(&self) -> Outcome {
+        let address = self.restart.as_deref().ok_or("no address for a restart")?;
+        let mut control = TcpStream::connect(address).await?;
+        control.read_to_end(&mut Vec::new()).await?;
+        self.tools().await?;
+        Box::pin(self.run("text")).await
     }
 
     /// Calls a tool.

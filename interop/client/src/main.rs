@@ -1,9 +1,10 @@
 //! Drives a server of another project with our client and prints a JSON line per check.
 //!
-//! `turnbuckle-interop-client SERVER ERA REVISION CHECK,… stdio COMMAND… | http URL | sse URL`
+//! `turnbuckle-interop-client SERVER ERA REVISION CHECK,… stdio COMMAND… | http URL [ADDRESS] | sse URL`
 //!
 //! SERVER selects the checks: `workbench`, `everything`, `filesystem`, `memory` or `time`. ERA is the option of the
-//! client: `auto`, `modern` or `legacy`. The only check `refused` requires that connecting fails.
+//! client: `auto`, `modern` or `legacy`. The only check `refused` requires that connecting fails. A connection to the
+//! address after the URL restarts the server.
 #![expect(clippy::print_stdout, reason = "what it prints is its report")]
 
 mod checks;
@@ -23,6 +24,9 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// A bridge starts its server once to learn what it is, and once for the session.
+const CONNECTING: Duration = Duration::from_secs(40);
+
 /// The longest time until a server exits after the end of its input.
 const CLOSING: Duration = Duration::from_millis(1900);
 
@@ -34,7 +38,7 @@ async fn main() {
     };
     let (handlers, roots) = (ClientHandlers::default(), roots());
     let client = connect::connect(era, transport, target, &handlers, &roots);
-    let client = timeout(PATIENCE, client).await;
+    let client = timeout(CONNECTING, client).await;
     let client = client.unwrap_or_else(|_| Err("no end".into()));
     if wanted == "refused" {
         return report(wanted, &no_common_revision(client));
@@ -50,6 +54,7 @@ async fn main() {
         revision: revision.clone(),
         handlers,
         roots,
+        restart: target.get(1).filter(|_| transport == "http").cloned(),
     };
     for check in wanted.split(',') {
         let outcome = timeout(PATIENCE, checks.run(check)).await;
