@@ -37,7 +37,7 @@ use crate::{
 const DEFAULT_PORT: u16 = 8322;
 
 /// The time that running calls have at shutdown. Programs that do not end then take up to four more seconds.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Serve any servers to any client: HTTP, stdio, all eras
 ///

@@ -8,6 +8,8 @@ mod bridge;
 mod bridge_authorization;
 mod bridge_config;
 mod bridge_reload;
+#[cfg(target_os = "linux")]
+mod bridge_processes;
 mod calls;
 mod cancellation;
 mod check;

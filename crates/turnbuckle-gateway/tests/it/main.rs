@@ -4,12 +4,15 @@
 
 mod aggregation;
 mod era_pairs;
+mod failing_server;
+mod failure_table;
 mod failures;
 mod policy;
 mod rate_limits;
 mod raw;
 mod reload;
 mod scripted;
+mod slow_clients;
 mod suspended;
 mod suspended_rules;
 mod upstreams;
