@@ -99,7 +99,7 @@ fn wait_for_programs(bridge: &ServeProcess, is_right: impl Fn(usize) -> bool, li
 }
 
 /// Sends a message; returns the headers and body of the response.
-fn post(url: &str, session: Option<&str>, message: &Value) -> (String, String) {
+pub(crate) fn post(url: &str, session: Option<&str>, message: &Value) -> (String, String) {
     let rest = url.strip_prefix("http://").unwrap();
     let (host, path) = rest.split_once('/').unwrap();
     let body = message.to_string();
@@ -120,7 +120,7 @@ fn post(url: &str, session: Option<&str>, message: &Value) -> (String, String) {
 }
 
 /// Opens a session; returns its id, and the response.
-fn initialize(url: &str) -> (String, String) {
+pub(crate) fn initialize(url: &str) -> (String, String) {
     let client = json!({ "name": "test", "version": "1" });
     let params =
         json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
@@ -145,7 +145,7 @@ fn open_session(url: &str) -> String {
     session
 }
 
-fn call(url: &str, session: &str, tool: &str) -> String {
+pub(crate) fn call(url: &str, session: &str, tool: &str) -> String {
     let params = json!({ "name": tool, "arguments": {} });
     let call = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params });
     let (_, response) = post(url, Some(session), &call);
@@ -216,31 +216,52 @@ fn wrappers(sandbox: &Sandbox) -> Vec<Vec<String>> {
     commands
 }
 
-#[test]
-fn every_end_of_the_bridge_ends_wrappers_that_fork() {
-    // The limits are 5 seconds after SIGTERM and 2 after SIGKILL; the rest is for a busy machine.
-    for (signal, limit) in [(Signal::TERM, 8), (Signal::KILL, 5), (Signal::ABORT, 5)] {
-        let sandbox = Sandbox::new();
-        for command in wrappers(&sandbox) {
-            let command: Vec<_> = command.iter().map(String::as_str).collect();
-            let bridge = bridge(&sandbox, &["--share", "all"], &command);
-            let session = open_session(&bridge.address);
-            assert!(call(&bridge.address, &session, "ok").contains("done"));
-            wait_for_programs(&bridge, |count| count == 1, Duration::from_secs(15));
-            let groups = groups_of(bridge.id());
+/// Ends bridges to all wrappers, each with a program in use.
+fn assert_end_leaves_nothing(signal: Signal, limit: Duration) {
+    let sandbox = Sandbox::new();
+    let commands = wrappers(&sandbox);
+    let end = |command: &[String]| {
+        let command: Vec<_> = command.iter().map(String::as_str).collect();
+        let bridge = bridge(&sandbox, &["--share", "all"], &command);
+        let session = open_session(&bridge.address);
+        assert!(call(&bridge.address, &session, "ok").contains("done"));
+        wait_for_programs(&bridge, |count| count == 1, Duration::from_secs(15));
+        let groups = groups_of(bridge.id());
 
-            bridge.signal(signal);
+        bridge.signal(signal);
 
-            let limit = Duration::from_secs(limit);
-            let took = wait_until_gone(&groups, limit);
-            let (status, stderr) = bridge.wait();
-            assert_eq!(
-                status.success(),
-                signal == Signal::TERM,
-                "{command:?} {signal:?} {took:?}: {stderr}"
-            );
+        let took = wait_until_gone(&groups, limit);
+        let (status, stderr) = bridge.wait();
+        let is_success = signal == Signal::TERM;
+        assert_eq!(
+            status.success(),
+            is_success,
+            "{command:?} {took:?}: {stderr}"
+        );
+        eprintln!("{command:?} {signal:?}: {took:?}");
+    };
+    thread::scope(|scope| {
+        for command in &commands {
+            scope.spawn(|| end(command));
         }
-    }
+    });
+}
+
+// The limits are 5 seconds after SIGTERM and 2 after SIGKILL; the rest is for a busy machine.
+
+#[test]
+fn sigterm_of_the_bridge_ends_wrappers_that_fork() {
+    assert_end_leaves_nothing(Signal::TERM, Duration::from_secs(9));
+}
+
+#[test]
+fn sigkill_of_the_bridge_ends_wrappers_that_fork() {
+    assert_end_leaves_nothing(Signal::KILL, Duration::from_secs(6));
+}
+
+#[test]
+fn a_crash_of_the_bridge_ends_wrappers_that_fork() {
+    assert_end_leaves_nothing(Signal::ABORT, Duration::from_secs(6));
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod bridge_authorization;
 mod bridge_config;
 mod bridge_reload;
 #[cfg(target_os = "linux")]
+mod bridge_hostile;
+#[cfg(target_os = "linux")]
 mod bridge_processes;
 mod calls;
 mod cancellation;

@@ -12,6 +12,7 @@ mod rate_limits;
 mod raw;
 mod reload;
 mod scripted;
+mod sharing;
 mod slow_clients;
 mod suspended;
 mod suspended_rules;
