@@ -77,14 +77,13 @@ fn flood(url: &str, session: &str, count: usize) -> TcpStream {
     let call = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params });
     let body = call.to_string();
     let mut stream = TcpStream::connect(host).unwrap();
-    write!(
-        stream,
+    let request = format!(
         "POST /{path} HTTP/1.1\r\nHost: {host}\r\nMcp-Session-Id: {session}\r\n\
          Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n\
          MCP-Protocol-Version: 2025-11-25\r\nContent-Length: {}\r\n\r\n{body}",
         body.len(),
-    )
-    .unwrap();
+    );
+    stream.write_all(request.as_bytes()).unwrap();
     stream
 }
 
@@ -165,14 +164,13 @@ fn an_idle_session_takes_little_memory() {
         .unwrap();
     let mut open = |count: usize| {
         for _ in 0..count {
-            write!(
-                stream,
+            let request = format!(
                 "POST /{path} HTTP/1.1\r\nHost: {host}\r\n\
                  Accept: application/json, text/event-stream\r\n\
                  Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
                 body.len(),
-            )
-            .unwrap();
+            );
+            stream.write_all(request.as_bytes()).unwrap();
             let mut response = Vec::new();
             let mut buffer = [0; 4096];
             while !response.ends_with(b"}}") {

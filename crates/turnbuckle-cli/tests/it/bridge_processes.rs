@@ -105,14 +105,13 @@ pub(crate) fn post(url: &str, session: Option<&str>, message: &Value) -> (String
     let body = message.to_string();
     let session = session.map_or(String::new(), |id| format!("Mcp-Session-Id: {id}\r\n"));
     let mut stream = TcpStream::connect(host).unwrap();
-    write!(
-        stream,
+    let request = format!(
         "POST /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{session}\
          Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n\
          MCP-Protocol-Version: 2025-11-25\r\nContent-Length: {}\r\n\r\n{body}",
         body.len(),
-    )
-    .unwrap();
+    );
+    stream.write_all(request.as_bytes()).unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
     let (head, body) = response.split_once("\r\n\r\n").unwrap();
@@ -308,12 +307,11 @@ fn the_end_of_a_session_and_of_a_call_ends_its_program() {
             let rest = bridge.address.strip_prefix("http://").unwrap();
             let (host, path) = rest.split_once('/').unwrap();
             let mut stream = TcpStream::connect(host).unwrap();
-            write!(
-                stream,
+            let request = format!(
                 "DELETE /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\
                  Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-11-25\r\n\r\n"
-            )
-            .unwrap();
+            );
+            stream.write_all(request.as_bytes()).unwrap();
             stream.read_to_string(&mut String::new()).unwrap();
         }
         wait_for_programs(&bridge, |count| count == 0, Duration::from_secs(15));
