@@ -7,11 +7,11 @@ mod bridge;
 #[cfg(feature = "tls")]
 mod bridge_authorization;
 mod bridge_config;
-mod bridge_reload;
 #[cfg(target_os = "linux")]
 mod bridge_hostile;
 #[cfg(target_os = "linux")]
 mod bridge_processes;
+mod bridge_reload;
 mod calls;
 mod cancellation;
 mod check;
