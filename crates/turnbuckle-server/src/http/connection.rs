@@ -43,6 +43,14 @@ pub(super) struct ConnectionActivity {
     linger_requested: AtomicBool,
 }
 
+/// Whether a connection may still run a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestAdmission {
+    Accepted,
+    /// The connection is closed in favor of another one, so the request must not run.
+    ConnectionClosing,
+}
+
 /// One open request. The bits below are enough for 500 years in milliseconds.
 const REQUEST: u64 = 1 << 44;
 
@@ -63,14 +71,13 @@ impl ConnectionActivity {
         activity
     }
 
-    /// Marks an HTTP/1.1 connection as busy: a request has arrived. Returns false if the connection is closing, and the
-    /// request must not run.
-    pub(super) fn request_started(&self) -> bool {
+    /// Marks an HTTP/1.1 connection as busy, unless it is closing: a request has arrived.
+    pub(super) fn request_started(&self) -> RequestAdmission {
         if self.state.swap(REQUEST, Ordering::Relaxed) != CLOSING {
-            return true;
+            return RequestAdmission::Accepted;
         }
         self.state.store(CLOSING, Ordering::Relaxed);
-        false
+        RequestAdmission::ConnectionClosing
     }
 
     /// Marks an HTTP/1.1 connection as idle since the given time.
@@ -212,17 +219,17 @@ mod tests {
             let since = activity.idle_since().unwrap();
             let barrier = Barrier::new(2);
 
-            let (closed, accepted) = thread::scope(|scope| {
+            let (closed, admission) = thread::scope(|scope| {
                 let closing = scope.spawn(|| {
                     barrier.wait();
                     activity.try_close(since)
                 });
                 barrier.wait();
-                let accepted = activity.request_started();
-                (closing.join().unwrap(), accepted)
+                let admission = activity.request_started();
+                (closing.join().unwrap(), admission)
             });
 
-            assert_ne!(closed, accepted);
+            assert_ne!(closed, admission == RequestAdmission::Accepted);
         }
     }
 
@@ -238,7 +245,7 @@ mod tests {
         let handle = ConnectionHandle::new(None, activity.clone());
 
         for _ in 0..2 {
-            let accepted = activity.request_started();
+            let admission = activity.request_started();
             let message =
                 r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fail"}}"#;
             let request = ::http::Request::post("/mcp")
@@ -248,7 +255,7 @@ mod tests {
                 .body(Full::new(Bytes::from_static(message.as_bytes())))
                 .unwrap();
             let endpoint = endpoint.clone();
-            let Ok(response) = endpoint.respond(request, handle.clone(), accepted).await;
+            let Ok(response) = endpoint.respond(request, handle.clone(), admission).await;
 
             assert_eq!(response.status(), 503);
             assert_eq!(response.headers()["connection"], "close");

@@ -30,7 +30,7 @@ use crate::{
         body::ResponseBody,
         caller_shares::{CallerShares, CallerUsage},
         changes::ChangeFanout,
-        connection::ConnectionHandle,
+        connection::{ConnectionHandle, RequestAdmission},
         http_sse::{self, HttpSseRegistry, HttpSseRoute},
         log_limiter::LogLimiter,
         mcp_headers::VersionHeader,
@@ -112,7 +112,7 @@ impl Endpoint {
 
     /// Responds to a request. It cannot fail, as `hyper` and `tower` services express it.
     ///
-    /// `accepted` is false if the connection is closed in favor of another one; then the request does not run.
+    /// On a closing connection the request does not run.
     ///
     /// Everything but a POST to the endpoint is boxed to keep this future small: it is moved before it runs, and nearly all
     /// requests are POSTs.
@@ -120,14 +120,13 @@ impl Endpoint {
         self: Arc<Self>,
         request: Request<B>,
         connection: ConnectionHandle,
-        accepted: bool,
+        admission: RequestAdmission,
     ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + use<B> {
         let (parts, body) = request.into_parts();
         let version = parts.version;
-        let route = if accepted {
-            self.route(parts, connection)
-        } else {
-            closing_route(&parts, &connection)
+        let route = match admission {
+            RequestAdmission::Accepted => self.route(parts, connection),
+            RequestAdmission::ConnectionClosing => closing_route(&parts, &connection),
         };
         async move {
             let mut body = pin!(TrackedBody::new(body));
@@ -552,11 +551,11 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        Box::pin(
-            self.endpoint
-                .clone()
-                .respond(request, ConnectionHandle::default(), true),
-        )
+        Box::pin(self.endpoint.clone().respond(
+            request,
+            ConnectionHandle::default(),
+            RequestAdmission::Accepted,
+        ))
     }
 }
 

@@ -44,8 +44,8 @@ where
     let handle = ConnectionHandle::new(peer, activity.clone());
     let (closing_endpoint, own_handle) = (endpoint.clone(), handle.clone());
     let service = service_fn(move |request: Request<Incoming>| {
-        let accepted = activity.request_started();
-        endpoint.clone().respond(request, handle.clone(), accepted)
+        let admission = activity.request_started();
+        endpoint.clone().respond(request, handle.clone(), admission)
     });
     // Half-closed connections are closed: a client that closes its side has cancelled its request.
     let connection = http1::Builder::new()

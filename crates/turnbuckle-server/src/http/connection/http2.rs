@@ -33,7 +33,7 @@ use super::{
 use crate::{
     http::{
         body::ResponseBody,
-        connection::{ConnectionActivity, ConnectionHandle},
+        connection::{ConnectionActivity, ConnectionHandle, RequestAdmission},
         endpoint::Endpoint,
     },
     sync::GatedFuture,
@@ -83,12 +83,12 @@ pub(crate) async fn serve_connection<I>(
         sees_request.store(true, Ordering::Relaxed);
         let is_http2 = request.version() == Version::HTTP_2;
         let stream = is_http2.then(|| Http2StreamGuard::new(&streams)).flatten();
-        let accepted = if is_http2 {
-            stream.is_some()
-        } else {
-            streams.activity.request_started()
+        let admission = match &stream {
+            Some(_) => RequestAdmission::Accepted,
+            None if is_http2 => RequestAdmission::ConnectionClosing,
+            None => streams.activity.request_started(),
         };
-        let response = endpoint.clone().respond(request, handle.clone(), accepted);
+        let response = endpoint.clone().respond(request, handle.clone(), admission);
         async move {
             let counted = |body| CountedBody::new(body, stream);
             Ok::<_, Infallible>(response.await?.map(counted))
