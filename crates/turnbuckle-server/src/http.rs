@@ -75,16 +75,16 @@ pub async fn serve(listener: impl Listener, server: Server) -> io::Result<()> {
 /// status 429, or 503 if the table is full, and `Retry-After`. Requests for an ended session get 404, after which clients
 /// send `initialize` again.
 ///
-/// Concurrent requests and partially received bodies are divided as well. A caller may use three quarters of what it uses
-/// and what is free ([`max_caller_share`](Self::max_caller_share)): a single caller gets three quarters of the whole,
-/// further callers three quarters of the rest, and a caller without requests gets what is free. Requests beyond the share
-/// have status 429. Responses that are ready at once do not count. When the log of resumable streams is full, the caller with
-/// the largest part of it loses its oldest events.
+/// Concurrent requests, partially received bodies and connections are divided as well; connections by address, because the
+/// principal is not known yet. A caller may use three quarters of what it uses and what is free
+/// ([`max_caller_share`](Self::max_caller_share)): a single caller gets three quarters of the whole, further callers three
+/// quarters of the rest, and a caller without requests gets what is free. Beyond the share the status is 429. Responses that
+/// are ready at once do not count as requests; while the client reads them, they count as connections. When the log of
+/// resumable streams is full, the caller with the largest part of it loses its oldest events.
 ///
 /// Loopback addresses, private addresses and unknown addresses may be shared by all callers behind a reverse proxy.
 /// Together they may use the whole session table, and they lose sessions first to callers with fewer. They may use
-/// everything that is free while no other caller has requests. No forwarding
-/// header is trusted. Behind a proxy, let a layer before the [service](Self::into_service) insert the client's
+/// everything that is free while no other caller uses any of it. No forwarding header is trusted. Behind a proxy, let a layer before the [service](Self::into_service) insert the client's
 /// `SocketAddr` into the request extensions, or identify callers with [an authenticator](Self::authenticator).
 ///
 ///
@@ -402,8 +402,9 @@ impl Http {
         self
     }
 
-    /// Limits the share of one caller in [`max_in_flight`](Self::max_in_flight) and
-    /// [`partial_body_budget`](Self::partial_body_budget), in percent of what the caller uses and what is free. The default is
+    /// Limits the share of one caller in [`max_in_flight`](Self::max_in_flight) and in
+    /// [`partial_body_budget`](Self::partial_body_budget), and that of one address in
+    /// [`max_connections`](Self::max_connections), in percent of what the caller uses and what is free. The default is
     /// 75; 100 disables the limit. Beyond it, requests get status 429. See [above](Self#one-caller-and-all-others).
     #[must_use]
     pub fn max_caller_share(mut self, percent: u8) -> Self {
@@ -427,7 +428,8 @@ impl Http {
     /// 256, are reserved for other files.
     ///
     /// At the limit, a new connection replaces the one that has been idle for longest. If none is idle, the new connection
-    /// gets status 503 and is closed.
+    /// gets status 503 and is closed. An address that uses its [share](Self::max_caller_share) of all connections loses an
+    /// idle one of its own, or gets status 429.
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.options.max_connections = connections.max(1);

@@ -1,4 +1,5 @@
-//! The shares of callers in the limits that all callers use together: requests in flight, and partially received bodies.
+//! The shares of callers in the limits that all callers use together: connections, requests in flight, and partially
+//! received bodies.
 //!
 //! Only requests that wait are counted per caller: for their body, their handler or their stream. A request with an immediate
 //! response costs nothing here. A connection keeps the usage of its address, so that its requests take no lock either.
@@ -40,9 +41,11 @@ pub(super) struct CallerUsage {
     waiting_requests: AtomicUsize,
     /// The bytes of its partially received bodies.
     pub(super) body_bytes: AtomicUsize,
+    /// Its open connections.
+    pub(super) connections: AtomicUsize,
 }
 
-/// The usage of a limit, in requests or in bytes.
+/// The usage of a limit, in connections, requests or bytes.
 pub(super) struct LimitUsage {
     /// The amount that the caller uses.
     pub(super) by_caller: usize,
@@ -108,6 +111,7 @@ impl CallerShares {
                 owner: owner.clone(),
                 waiting_requests: AtomicUsize::new(0),
                 body_bytes: AtomicUsize::new(0),
+                connections: AtomicUsize::new(0),
             })
         });
         usage.clone()

@@ -1,7 +1,13 @@
 //! Accepts connections, limits how many are open, and shuts them down.
 
 use std::{
-    collections::HashMap, future::poll_fn, io, pin::Pin, sync::Arc, task::Poll, time::Duration,
+    collections::HashMap,
+    future::poll_fn,
+    io,
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+    task::Poll,
+    time::Duration,
 };
 
 use tokio::{
@@ -11,8 +17,10 @@ use tokio::{
 };
 
 use crate::http::{
+    caller_shares::{CallerShares, CallerUsage, LimitUsage},
     connection::{self, ConnectionActivity, Listener},
     endpoint::Endpoint,
+    session::limits,
 };
 
 /// Delay before accepting again after an error.
@@ -24,6 +32,10 @@ const DESCRIPTOR_RETRY_DELAY: Duration = Duration::from_millis(10);
 /// The response to a connection beyond the limit, when no open connection is idle.
 const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 5\r\n\
     content-type: text/plain\r\ncontent-length: 53\r\n\r\ntoo many connections are open; try again in a moment\n";
+
+/// The response to a connection beyond the share of its caller, when none of the caller's connections is idle.
+const TOO_MANY_OF_CALLER: &[u8] = b"HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\nretry-after: 5\r\n\
+    content-type: text/plain\r\ncontent-length: 62\r\n\r\ntoo many connections of one caller are open; close some first\n";
 
 /// Serves connections until `shutdown` resolves, then lets running requests finish.
 pub(crate) async fn serve(
@@ -48,13 +60,16 @@ pub(crate) async fn serve(
             accepted = accepting => {
                 paused_until = None;
                 match accepted {
-                    Ok((io, _)) if connections.len() >= max_connections && !connections.close_longest_idle() => {
-                        reject(io).await;
-                    }
                     Ok((io, peer)) => {
-                        let activity = Arc::new(ConnectionActivity::new(endpoint.started));
-                        let serving = connection::serve_connection(io, peer, endpoint.clone(), activity.clone());
-                        connections.spawn(activity, serving);
+                        let caller = endpoint.caller_shares.caller(limits::owner_for_address(peer));
+                        match connections.make_room(&endpoint.caller_shares, &caller, max_connections) {
+                            Ok(()) => {
+                                let activity = Arc::new(ConnectionActivity::new(endpoint.started));
+                                let serving = connection::serve_connection(io, peer, endpoint.clone(), activity.clone());
+                                connections.spawn(caller, activity, serving);
+                            }
+                            Err(response) => reject(io, response).await,
+                        }
                     }
                     Err(error) if is_per_connection_error(&error) => {}
                     Err(error) => {
@@ -113,7 +128,7 @@ fn handle_accept_error(
             tracing::warn!(%error, open, suppressed, "cannot accept connections");
         }
     }
-    if is_exhausted && connections.close_longest_idle() {
+    if is_exhausted && connections.close_longest_idle(None) {
         DESCRIPTOR_RETRY_DELAY
     } else {
         ACCEPT_RETRY_DELAY
@@ -121,9 +136,9 @@ fn handle_accept_error(
 }
 
 /// Sends an error response if the socket accepts it immediately, and closes the connection.
-async fn reject(mut io: impl AsyncWrite + Unpin) {
+async fn reject(mut io: impl AsyncWrite + Unpin, response: &[u8]) {
     poll_fn(|cx| {
-        let _ = Pin::new(&mut io).poll_write(cx, TOO_MANY_CONNECTIONS);
+        let _ = Pin::new(&mut io).poll_write(cx, response);
         Poll::Ready(())
     })
     .await;
@@ -159,25 +174,75 @@ struct OpenConnections {
     open: HashMap<Id, OpenConnection>,
     /// The connections that were idle for longest at the last scan, longest last.
     candidates: Vec<(u64, Id)>,
+    /// The caller of the candidates, if the last scan was for one caller.
+    candidates_of: Option<Arc<CallerUsage>>,
     /// The time of the next scan, set when the last one found no idle connection.
     next_scan_at: Option<Instant>,
 }
 
 struct OpenConnection {
     task: AbortHandle,
+    caller: Arc<CallerUsage>,
     activity: Arc<ConnectionActivity>,
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.caller.connections.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl OpenConnections {
     /// Spawns the task of a connection.
     fn spawn(
         &mut self,
+        caller: Arc<CallerUsage>,
         activity: Arc<ConnectionActivity>,
         serving: impl Future<Output = ()> + Send + 'static,
     ) {
+        caller.connections.fetch_add(1, Ordering::Relaxed);
         let task = self.tasks.spawn(serving);
-        self.open
-            .insert(task.id(), OpenConnection { task, activity });
+        let connection = OpenConnection {
+            caller,
+            activity,
+            task,
+        };
+        self.open.insert(connection.task.id(), connection);
+    }
+
+    /// Makes room for one more connection of a caller. Returns the error response if there is none.
+    ///
+    /// Beyond its share, a caller loses the connection of its own that has been idle for longest. If none is free, the one of
+    /// all connections is closed, unless the caller has the largest share that is possible.
+    fn make_room(
+        &mut self,
+        shares: &CallerShares,
+        caller: &Arc<CallerUsage>,
+        max_connections: usize,
+    ) -> Result<(), &'static [u8]> {
+        let open = self.len();
+        let share_of_all = shares.part_of(max_connections);
+        if open < share_of_all {
+            return Ok(());
+        }
+        let by_caller = caller.connections.load(Ordering::Relaxed);
+        let usage = LimitUsage {
+            by_caller,
+            by_others: open.saturating_sub(by_caller),
+            free: max_connections.saturating_sub(open),
+        };
+        let is_within_share = shares.allow(caller.owner(), &usage);
+        if is_within_share && open < max_connections {
+            return Ok(());
+        }
+        let loses_own = !is_within_share && (open < max_connections || by_caller >= share_of_all);
+        if self.close_longest_idle(loses_own.then_some(caller)) {
+            Ok(())
+        } else if loses_own {
+            Err(TOO_MANY_OF_CALLER)
+        } else {
+            Err(TOO_MANY_CONNECTIONS)
+        }
     }
 
     /// Returns the number of open connections.
@@ -195,8 +260,13 @@ impl OpenConnections {
         Some(())
     }
 
-    /// Closes the connection that has been idle for longest. Returns whether there was one.
-    fn close_longest_idle(&mut self) -> bool {
+    /// Closes the connection that has been idle for longest, of all or of one caller. Returns whether there was one.
+    fn close_longest_idle(&mut self, caller: Option<&Arc<CallerUsage>>) -> bool {
+        if self.candidates_of.as_ref().map(Arc::as_ptr) != caller.map(Arc::as_ptr) {
+            self.candidates.clear();
+            self.candidates_of = caller.cloned();
+            self.next_scan_at = None;
+        }
         if self.close_candidate() {
             return true;
         }
@@ -224,8 +294,12 @@ impl OpenConnections {
     }
 
     fn collect_candidates(&mut self) {
+        let caller = self.candidates_of.as_ref();
+        let is_of_caller =
+            |open: &OpenConnection| caller.is_none_or(|caller| Arc::ptr_eq(caller, &open.caller));
         let since = |(id, open): (&Id, &OpenConnection)| Some((open.activity.idle_since()?, *id));
-        let mut idle: Vec<_> = self.open.iter().filter_map(since).collect();
+        let of_caller = self.open.iter().filter(|(_, open)| is_of_caller(open));
+        let mut idle: Vec<_> = of_caller.filter_map(since).collect();
         if idle.len() > EVICTION_CANDIDATES {
             idle.select_nth_unstable_by_key(EVICTION_CANDIDATES, |(since, _)| *since);
             idle.truncate(EVICTION_CANDIDATES);
@@ -287,26 +361,33 @@ mod tests {
     }
 
     #[test]
-    fn the_rejection_has_the_declared_length() {
-        let text = std::str::from_utf8(TOO_MANY_CONNECTIONS).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    fn a_rejection_has_the_declared_length() {
+        for response in [TOO_MANY_CONNECTIONS, TOO_MANY_OF_CALLER] {
+            let text = std::str::from_utf8(response).unwrap();
+            let (head, body) = text.split_once("\r\n\r\n").unwrap();
 
-        assert!(head.contains(&format!("content-length: {}", body.len())));
+            assert!(
+                head.contains(&format!("content-length: {}", body.len())),
+                "{text}: {}",
+                body.len()
+            );
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn connections_are_not_rescanned_for_each_rejected_one() {
         let mut connections = OpenConnections::default();
+        let caller = CallerShares::new(75).caller(limits::owner_for_address(None));
         let activity = Arc::new(ConnectionActivity::new(Instant::now()));
         activity.request_started();
-        connections.spawn(activity.clone(), std::future::pending());
-        assert!(!connections.close_longest_idle());
+        connections.spawn(caller, activity.clone(), std::future::pending());
+        assert!(!connections.close_longest_idle(None));
         activity.mark_idle(Instant::now());
 
-        assert!(!connections.close_longest_idle(), "it was just scanned");
+        assert!(!connections.close_longest_idle(None), "it was just scanned");
 
         tokio::time::advance(RESCAN_INTERVAL).await;
-        assert!(connections.close_longest_idle());
+        assert!(connections.close_longest_idle(None));
         assert_eq!(connections.len(), 0);
     }
 }

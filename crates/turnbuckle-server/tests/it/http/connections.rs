@@ -1,6 +1,7 @@
 //! Connections that are slow, broken or hostile.
 
 use std::{
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream},
     net::{TcpListener, TcpStream},
-    sync::oneshot,
+    sync::{mpsc, oneshot},
     task::JoinHandle,
     time::timeout,
 };
@@ -533,6 +534,82 @@ async fn a_connection_that_is_sending_a_response_is_not_closed_for_another() {
     let mut next = listening.connect().await;
     write(&mut next, &call("echo", &json!({ "message": "hi" }))).await;
     read_until(&mut next, r#""text":"hi""#).await;
+}
+
+/// Accepts connections from the addresses that the test names.
+struct AddressListener(mpsc::Receiver<(DuplexStream, SocketAddr)>);
+
+impl http::Listener for AddressListener {
+    type Io = DuplexStream;
+
+    async fn accept(&mut self) -> std::io::Result<(DuplexStream, Option<SocketAddr>)> {
+        match self.0.recv().await {
+            Some((io, peer)) => Ok((io, Some(peer))),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> Option<SocketAddr> {
+        None
+    }
+}
+
+/// Serves on a listener with addresses. Returns a function that connects from an address with this last byte.
+fn listen_with_addresses(http: Http) -> impl AsyncFn(u8) -> DuplexStream {
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(http.serve(AddressListener(receiver)));
+    async move |last| {
+        let (ours, theirs) = tokio::io::duplex(1024);
+        let peer = SocketAddr::from(([203, 0, 113, last], 1000));
+        sender.send((theirs, peer)).await.unwrap();
+        ours
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_of_one_address_that_do_not_read_leave_connections_for_others() {
+    let connect = listen_with_addresses(Http::new(server()).max_connections(8));
+    let echo = call("echo", &json!({ "message": "hi" }));
+    let long = call("echo", &json!({ "message": "x".repeat(10_000) }));
+    let mut unread = Vec::new();
+    for _ in 0..6 {
+        let mut slow = connect(1).await;
+        write(&mut slow, &long).await;
+        unread.push(slow);
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    let refused = read_to_end(&mut connect(1).await).await;
+
+    assert!(refused.starts_with("HTTP/1.1 429"), "{refused}");
+    assert!(refused.contains("retry-after: 5"), "{refused}");
+    let mut other = connect(2).await;
+    write(&mut other, &echo).await;
+    read_until(&mut other, r#""text":"hi""#).await;
+    let mut third = connect(3).await;
+    write(&mut third, &echo).await;
+    read_until(&mut third, r#""text":"hi""#).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_beyond_its_share_of_connections_loses_its_own_idle_one() {
+    let connect = listen_with_addresses(Http::new(server()).max_connections(8));
+    let echo = call("echo", &json!({ "message": "hi" }));
+    let mut other = connect(2).await;
+    tick().await;
+    let mut own = Vec::new();
+    for _ in 0..6 {
+        own.push(connect(1).await);
+        tick().await;
+    }
+
+    let mut next = connect(1).await;
+    write(&mut next, &echo).await;
+    read_until(&mut next, r#""text":"hi""#).await;
+
+    assert_eq!(read_to_end(&mut own[0]).await, "");
+    write(&mut other, &echo).await;
+    read_until(&mut other, r#""text":"hi""#).await;
 }
 
 #[tokio::test(start_paused = true)]
