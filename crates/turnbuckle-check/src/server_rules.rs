@@ -46,6 +46,7 @@ use serde_json::Value;
 
 pub(crate) use self::base::{
     message_schema::{CollectedMessages, SchemaFindings},
+    meta::violated_key_format,
     robustness::{STAYS_ALIVE, stays_alive},
 };
 use crate::{

@@ -401,3 +401,93 @@ fn client_registers_or_has_a_metadata_document() {
         "{stopped:?}"
     );
 }
+
+#[test]
+fn a_violation_names_the_requirement_that_the_message_violates() {
+    let cancel = |id: &Value| {
+        let params = json!({ "requestId": id });
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
+    };
+    let (id, jsonrpc) = ("client.base.id-type", "client.base.json-rpc");
+    let (error, cancelled) = (
+        "client.base.error-object",
+        "client.cancellation.own-request",
+    );
+    let keys = "client.meta.keys";
+    for (rule, revision, message, expected) in [
+        (
+            id,
+            MODERN,
+            json!({ "jsonrpc": "2.0", "id": null, "method": "tools/list" }),
+            "base.request.id-not-null",
+        ),
+        (
+            id,
+            MODERN,
+            json!({ "jsonrpc": "2.0", "id": 1.5, "method": "tools/list" }),
+            "base.request.id-type",
+        ),
+        (
+            jsonrpc,
+            MODERN,
+            json!({ "jsonrpc": "1.0", "id": 1, "method": "tools/list" }),
+            "base.jsonrpc.version-field",
+        ),
+        (
+            jsonrpc,
+            MODERN,
+            json!({ "jsonrpc": "2.0" }),
+            "base.jsonrpc.conform",
+        ),
+        (
+            error,
+            LEGACY,
+            json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": "1", "message": "no" } }),
+            "base.error.code-integer",
+        ),
+        (
+            error,
+            LEGACY,
+            json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": 1 } }),
+            "base.error.code-message",
+        ),
+        (
+            cancelled,
+            LEGACY,
+            cancel(&json!(7)),
+            "cancellation.reference.direction",
+        ),
+        (
+            cancelled,
+            MODERN,
+            cancel(&json!(7)),
+            "cancellation.reference.client-issued",
+        ),
+        (
+            cancelled,
+            MODERN,
+            cancel(&Value::Null),
+            "cancellation.request-id",
+        ),
+        (
+            keys,
+            MODERN,
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "ping", "params": { "_meta": { "1a/b": 1 } } }),
+            "meta.key.label-format",
+        ),
+    ] {
+        let outcome = TranscriptScript::default().posts(&[], &message).outcome_of(
+            rule,
+            Scenario::ServerRequests,
+            revision,
+        );
+
+        let Err(NotPassed::Violation { requirement, .. }) = outcome else {
+            panic!("{message}: {outcome:?}");
+        };
+        let violated = catalog::find(rule)
+            .unwrap()
+            .violated_requirement(requirement, revision);
+        assert_eq!(violated.unwrap().id, expected, "{message}");
+    }
+}

@@ -28,6 +28,42 @@ pub(crate) enum NotPassed {
     NotTested(String),
 }
 
+/// What a check observed in one message.
+pub(crate) struct ObservedViolation {
+    text: String,
+    /// The violated requirement, if it is not the first of the rule.
+    requirement: Option<&'static str>,
+}
+
+impl From<String> for ObservedViolation {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            requirement: None,
+        }
+    }
+}
+
+impl From<(&'static str, String)> for ObservedViolation {
+    fn from((requirement, text): (&'static str, String)) -> Self {
+        Self {
+            text,
+            requirement: Some(requirement),
+        }
+    }
+}
+
+impl ObservedViolation {
+    /// Reports the violation, shown by these transcript entries.
+    pub(crate) fn into_not_passed(self, entries: impl IntoIterator<Item = usize>) -> NotPassed {
+        NotPassed::Violation {
+            observed: self.text,
+            entries: entries.into_iter().collect(),
+            requirement: self.requirement,
+        }
+    }
+}
+
 impl Evidence {
     /// Passes with these transcript entries as evidence.
     pub(crate) fn from_entries(entries: impl IntoIterator<Item = usize>) -> Outcome {

@@ -7,7 +7,7 @@ use turnbuckle_protocol::revision::Revision;
 
 use super::scenario::Scenario;
 use crate::engine::{
-    outcome::{Evidence, NotPassed, Outcome},
+    outcome::{Evidence, NotPassed, ObservedViolation, Outcome},
     transcript::{Direction, HttpHead, TranscriptEntry},
 };
 
@@ -334,15 +334,15 @@ impl ClientMessage {
 }
 
 /// Checks each message; `find_violation` returns the violation, if any.
-pub(crate) fn check_each<'a>(
+pub(crate) fn check_each<'a, V: Into<ObservedViolation>>(
     messages: impl IntoIterator<Item = &'a ClientMessage>,
     none: &str,
-    find_violation: impl Fn(&ClientMessage) -> Option<String>,
+    find_violation: impl Fn(&ClientMessage) -> Option<V>,
 ) -> Outcome {
     let mut evidence = Vec::new();
     for message in messages {
-        if let Some(observed) = find_violation(message) {
-            return Err(NotPassed::violation(observed, [message.number]));
+        if let Some(violation) = find_violation(message) {
+            return Err(violation.into().into_not_passed([message.number]));
         }
         if evidence.len() < MAX_EVIDENCE {
             evidence.push(message.number);

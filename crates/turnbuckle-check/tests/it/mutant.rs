@@ -23,6 +23,8 @@ use crate::good;
 pub(crate) struct Mutant {
     /// The only rule that fails.
     pub(crate) violates: &'static str,
+    /// The requirement that a finding names, if it is not the first of the rule.
+    pub(crate) requirement: Option<&'static str>,
     /// A description of the violation.
     pub(crate) name: &'static str,
     /// The transport on which it is checked.
@@ -107,12 +109,19 @@ impl Mutant {
     pub(crate) fn new(violates: &'static str, name: &'static str) -> Self {
         Self {
             violates,
+            requirement: None,
             name,
             on: Transport::Http,
             revision: None,
             change: Change::default(),
             server: good::server,
         }
+    }
+
+    /// Expects a finding about this requirement of the rule.
+    pub(crate) fn for_requirement(mut self, id: &'static str) -> Self {
+        self.requirement = Some(id);
+        self
     }
 
     /// Checks the mutant on ndjson.

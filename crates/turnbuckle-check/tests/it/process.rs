@@ -146,3 +146,46 @@ async fn process_that_crashes_in_a_tool_gets_one_finding() {
     assert!(finding.evidence[0].text.contains("tools/call"));
     assert_eq!(report.count(RuleStatus::Fail), 0);
 }
+
+/// Checks a server that exits without a response to its first `lost` pings.
+async fn check_with_lost_responses(lost: u32) -> Report {
+    let folder = tempfile::tempdir().unwrap();
+    let count = folder.path().join("pings");
+    let script = format!(
+        r#"
+result() {{ echo '{{"jsonrpc":"2.0","id":'"$id"',"result":'"$1"'}}'; }}
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+  *'"initialize"'*) result '{{"protocolVersion":"2025-11-25","capabilities":{{}},"serverInfo":{{"name":"s","version":"1"}}}}' ;;
+  *'"ping"'*)
+    echo >>'{count}'
+    [ "$(wc -l <'{count}')" -gt {lost} ] || exit 0
+    result '{{}}' ;;
+  esac
+done"#,
+        count = count.display()
+    );
+    let mut options = CheckOptions::default();
+    options.revisions = vec![Revision::V2025_11_25];
+    options.only = vec!["stdio.answers-before-leaving".to_owned()];
+    check_server(&target(&script), &options).await.unwrap()
+}
+
+#[tokio::test]
+async fn two_responses_that_are_lost_at_the_end_of_input_are_no_finding() {
+    let report = check_with_lost_responses(2).await;
+
+    assert_eq!(violated(&report), []);
+    assert_eq!(report.results().count(), 1);
+}
+
+#[tokio::test]
+async fn a_third_response_that_is_lost_at_the_end_of_input_is_a_finding() {
+    let report = check_with_lost_responses(3).await;
+
+    assert_eq!(
+        violated(&report),
+        [("stdio.answers-before-leaving", RuleStatus::Advice)]
+    );
+}

@@ -162,11 +162,15 @@ fn json_rpc(runs: &ScenarioRuns) -> Outcome {
     check_each(runs.messages(), NO_MESSAGES, |message| {
         let jsonrpc = &message.value["jsonrpc"];
         if jsonrpc != "2.0" {
-            return Some(format!("`jsonrpc` is {jsonrpc}"));
+            let observed = format!("`jsonrpc` is {jsonrpc}");
+            return Some(("base.jsonrpc.version-field", observed));
         }
         let is_one =
             message.method().is_some() || (message.is_response() && message.id().is_some());
-        (!is_one).then(|| "the message is not a request, notification or response".to_owned())
+        (!is_one).then(|| {
+            let observed = "the message is not a request, notification or response".to_owned();
+            ("base.jsonrpc.conform", observed)
+        })
     })
 }
 
@@ -182,7 +186,12 @@ fn id_type(runs: &ScenarioRuns) -> Outcome {
     check_each(runs.requests(), NO_MESSAGES, |message| {
         let id = message.id()?;
         let is_valid = id.is_string() || id.is_i64() || id.is_u64();
-        (!is_valid).then(|| format!("the id is {id}"))
+        let requirement = if id.is_null() {
+            "base.request.id-not-null"
+        } else {
+            "base.request.id-type"
+        };
+        (!is_valid).then(|| (requirement, format!("the id is {id}")))
     })
 }
 
@@ -337,7 +346,13 @@ fn error_object(runs: &ScenarioRuns) -> Outcome {
     check_each(errors, "the client returned no error", |message| {
         let error = &message.value["error"];
         let code = error["code"].is_i64() || error["code"].is_u64();
-        (!code || !error["message"].is_string()).then(|| format!("the error is {error}"))
+        let requirement = if !code && error.get("code").is_some() {
+            "base.error.code-integer"
+        } else {
+            "base.error.code-message"
+        };
+        let is_valid = code && error["message"].is_string();
+        (!is_valid).then(|| (requirement, format!("the error is {error}")))
     })
 }
 

@@ -7,6 +7,7 @@ use crate::{
     engine::outcome::{NotPassed, Outcome},
     mock_server::scenario_run::{ClientMessage, ScenarioRuns, check_each},
     rule::{Area, Rule},
+    server_rules::violated_key_format,
 };
 
 const NONE: &str = "the client sent no request";
@@ -90,30 +91,13 @@ fn keys_of(runs: &ScenarioRuns) -> Result<Vec<(&ClientMessage, &String)>, NotPas
 fn keys(runs: &ScenarioRuns) -> Outcome {
     let keys = keys_of(runs)?;
     for (message, key) in &keys {
-        if !is_key(key) {
-            return Err(NotPassed::violation(
-                format!("`_meta` has the key `{key}`"),
-                [message.number],
-            ));
+        if let Some(requirement) = violated_key_format(key) {
+            let observed = format!("`_meta` has the key `{key}`");
+            let violation = NotPassed::violation(observed, [message.number]);
+            return Err(violation.for_requirement(requirement));
         }
     }
     crate::engine::outcome::Evidence::from_entries([keys[0].0.number])
-}
-
-fn is_key(key: &str) -> bool {
-    let (prefix, name) = match key.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, key),
-    };
-    let edge = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
-    let inside = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let name = edge(name.chars().next()) && edge(name.chars().last()) && name.chars().all(inside);
-    let label = |label: &str| {
-        label.starts_with(|c: char| c.is_ascii_alphabetic())
-            && label.ends_with(|c: char| c.is_ascii_alphanumeric())
-            && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-    };
-    name && prefix.is_none_or(|prefix| prefix.split('.').all(label))
 }
 
 /// Keys that the protocol defines.

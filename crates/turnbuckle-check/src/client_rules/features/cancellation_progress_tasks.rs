@@ -1,6 +1,7 @@
 //! Cancellation, progress and tasks.
 
 use serde_json::Value;
+use turnbuckle_protocol::revision::Revision;
 
 use crate::{
     engine::outcome::{Evidence, NotPassed, Outcome},
@@ -55,7 +56,14 @@ fn own_request(runs: &ScenarioRuns) -> Outcome {
                 Some(request) => evidence.extend([request.number, cancel.number]),
                 None => {
                     let observed = format!("the client sent no request with the id {id}");
-                    return Err(NotPassed::violation(observed, [cancel.number]));
+                    let violation = NotPassed::violation(observed, [cancel.number]);
+                    return Err(if id.is_null() {
+                        violation
+                    } else if runs.revision >= Revision::MODERN {
+                        violation.for_requirement("cancellation.reference.client-issued")
+                    } else {
+                        violation.for_requirement("cancellation.reference.direction")
+                    });
                 }
             }
         }

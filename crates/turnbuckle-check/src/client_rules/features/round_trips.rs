@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    engine::outcome::{Evidence, NotPassed, Outcome},
+    engine::outcome::{Evidence, NotPassed, ObservedViolation, Outcome},
     mock_server::{
         Scenario,
         scenario_run::{ClientMessage, ScenarioRun, ScenarioRuns},
@@ -98,16 +98,16 @@ fn round_trip<'a>(
 }
 
 /// Checks each round trip. `check` returns `None` if the rule does not apply to it, or the violation if there is one.
-fn each(
+fn each<V: Into<ObservedViolation>>(
     runs: &ScenarioRuns,
     none: &str,
-    check: impl Fn(&RoundTrip<'_>) -> Option<Option<String>>,
+    check: impl Fn(&RoundTrip<'_>) -> Option<Option<V>>,
 ) -> Outcome {
     let mut evidence = Vec::new();
     for round_trip in round_trips(runs)? {
         match check(&round_trip) {
-            Some(Some(observed)) => {
-                return Err(NotPassed::violation(observed, round_trip.entries()));
+            Some(Some(violation)) => {
+                return Err(violation.into().into_not_passed(round_trip.entries()));
             }
             Some(None) => evidence.extend(round_trip.entries()),
             None => {}
@@ -175,17 +175,24 @@ fn responses(runs: &ScenarioRuns) -> Outcome {
             for key in client_requests.keys() {
                 let response = &responses[key];
                 if !response.is_object() {
-                    return Some(Some(format!("`{key}` is missing in the input responses")));
+                    let observed = format!("`{key}` is missing in the input responses");
+                    return Some(Some(("mrtr.client.construct", observed)));
                 }
                 if response.get("jsonrpc").is_some() || response.get("result").is_some() {
-                    return Some(Some(format!("the response for `{key}` has an envelope")));
+                    let observed = format!("the response for `{key}` has an envelope");
+                    return Some(Some(("mrtr.input-response.shape", observed)));
                 }
             }
             let more = responses
                 .as_object()?
                 .keys()
                 .find(|key| !client_requests.contains_key(*key));
-            Some(more.map(|key| format!("`{key}` was not requested")))
+            Some(more.map(|key| {
+                (
+                    "mrtr.client.construct",
+                    format!("`{key}` was not requested"),
+                )
+            }))
         },
     )
 }

@@ -178,7 +178,9 @@ fn resource_metadata(runs: &ScenarioRuns) -> Outcome {
         (Some(challenge_url), Some(other_url))
             if ordered && other_url.number < challenge_url.number =>
         {
-            other_url.violation("the client tried another URL first")
+            let violation =
+                NotPassed::violation("the client tried another URL first", [other_url.number]);
+            Err(violation.for_requirement("auth.prm.client-order"))
         }
         (Some(challenge_url), _) => Evidence::from_entries([first, challenge_url.number]),
         (None, _) => {
@@ -275,7 +277,9 @@ fn pkce(runs: &ScenarioRuns) -> Outcome {
     };
     let method = log_in.value("code_challenge_method");
     if challenge.len() < 43 || method.as_deref() != Some("S256") {
-        return log_in.violation(format!("`code_challenge_method` is {method:?}"));
+        let observed = format!("`code_challenge_method` is {method:?}");
+        let violation = NotPassed::violation(observed, [log_in.number]);
+        return Err(violation.for_requirement("auth.pkce.s256"));
     }
     let exchange = exchange(run)?;
     if exchange
@@ -295,8 +299,15 @@ fn resource(runs: &ScenarioRuns) -> Outcome {
     for step in &both {
         match step.value("resource") {
             Some(resource) if step.is_at(&resource) => {}
-            Some(resource) => return step.violation(format!("`resource` is `{resource}`")),
-            None => return step.violation("`resource` is missing"),
+            Some(resource) => {
+                let observed = format!("`resource` is `{resource}`");
+                let violation = NotPassed::violation(observed, [step.number]);
+                return Err(violation.for_requirement("auth.resource.identify"));
+            }
+            None => {
+                let violation = NotPassed::violation("`resource` is missing", [step.number]);
+                return Err(violation.for_requirement("auth.resource.both-requests"));
+            }
         }
     }
     Evidence::from_entries(both.map(|step| step.number))

@@ -171,11 +171,14 @@ fn params(runs: &ScenarioRuns) -> Outcome {
             !header.is_some_and(|header| headers::decode(header).is_ok_and(|given| given == *value))
         });
         let (argument, value, header) = violation?;
+        let requirement = match header {
+            Some(_) => "http.param.extract-path",
+            None => "http.param.present",
+        };
         let header = header.map_or_else(|| "missing".to_owned(), |header| format!("`{header}`"));
-        Some(format!(
-            "`{argument}` is {}, but its header is {header}",
-            value.unwrap_or_default()
-        ))
+        let value = value.unwrap_or_default();
+        let observed = format!("`{argument}` is {value}, but its header is {header}");
+        Some((requirement, observed))
     })
 }
 
@@ -209,10 +212,17 @@ fn params_absent(runs: &ScenarioRuns) -> Outcome {
         let violation =
             param_headers(message).find(|(_, value, header)| value.is_none() && header.is_some());
         let (argument, _, header) = violation?;
-        Some(format!(
-            "`{argument}` is missing, but its header is `{}`",
-            header.unwrap_or_default()
-        ))
+        let header = header.unwrap_or_default();
+        Some(match message.params()["arguments"].get(argument) {
+            Some(_) => (
+                "http.param.null-omit",
+                format!("`{argument}` is null, but its header is `{header}`"),
+            ),
+            None => (
+                "http.param.absent-omit",
+                format!("`{argument}` is missing, but its header is `{header}`"),
+            ),
+        })
     })
 }
 
@@ -238,6 +248,6 @@ fn bad_marks(runs: &ScenarioRuns) -> Outcome {
     if tools.len() < 3 {
         Err(NotPassed::not_tested("the client does not call all tools"))
     } else {
-        check_each(calls, "", |_| None)
+        check_each(calls, "", |_| None::<String>)
     }
 }

@@ -61,14 +61,16 @@ async fn unknown_meta(ctx: &CheckContext) -> Outcome {
 }
 
 fn well_formed_keys(_: &CheckContext, transcript: &Transcript) -> Outcome {
-    check_no_key(transcript, |key| !is_well_formed(key))
+    check_keys(transcript, violated_key_format)
 }
 
 fn own_prefixes(ctx: &CheckContext, transcript: &Transcript) -> Outcome {
     let reserved = reserved_in(ctx.revision);
-    check_no_key(transcript, |key| {
+    check_keys(transcript, |key| {
         let prefix = key.split_once('/').map(|(prefix, _)| prefix);
-        prefix.is_some_and(|prefix| prefix != PROTOCOL_PREFIX && reserved(prefix))
+        let is_violation =
+            prefix.is_some_and(|prefix| prefix != PROTOCOL_PREFIX && reserved(prefix));
+        is_violation.then_some("meta.key.reserved-prefix")
     })
 }
 
@@ -137,14 +139,15 @@ fn server_info(_: &CheckContext, transcript: &Transcript) -> Outcome {
     Evidence::from_entries(evidence.into_iter().take(3))
 }
 
-/// Checks that no key of any `_meta` is forbidden.
-fn check_no_key(transcript: &Transcript, is_forbidden: impl Fn(&str) -> bool) -> Outcome {
+/// Checks each key of any `_meta`; `violated` returns the requirement that a key violates.
+fn check_keys(transcript: &Transcript, violated: impl Fn(&str) -> Option<&'static str>) -> Outcome {
     let mut evidence = Vec::new();
     for (number, meta) in metas(transcript) {
         let keys = meta.as_object().into_iter().flatten().map(|(key, _)| key);
         for key in keys {
-            if is_forbidden(key) {
-                return Err(NotPassed::violation(format!("the key `{key}`"), [number]));
+            if let Some(requirement) = violated(key) {
+                let violation = NotPassed::violation(format!("the key `{key}`"), [number]);
+                return Err(violation.for_requirement(requirement));
             }
             evidence.push(number);
         }
@@ -189,11 +192,21 @@ fn collect(number: usize, value: &Value, found: &mut Vec<(usize, Value)>) {
     }
 }
 
-/// Returns whether the prefix and the name of a `_meta` key are valid.
-pub(super) fn is_well_formed(key: &str) -> bool {
-    match key.split_once('/') {
-        Some((prefix, name)) => prefix.split('.').all(is_label) && is_name(name),
-        None => is_name(key),
+/// Returns the requirement on the format of `_meta` keys that a key violates.
+pub(crate) fn violated_key_format(key: &str) -> Option<&'static str> {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    let mut labels = prefix.into_iter().flat_map(|prefix| prefix.split('.'));
+    if labels.clone().any(str::is_empty) || name.contains('/') {
+        Some("meta.key.prefix-format")
+    } else if !labels.all(is_label) {
+        Some("meta.key.label-format")
+    } else if !is_name(name) {
+        Some("meta.key.name-format")
+    } else {
+        None
     }
 }
 
@@ -241,10 +254,20 @@ mod tests {
     #[test]
     fn keys_have_an_optional_prefix_and_a_name() {
         for good in ["a", "", "a/", "a.b-c/d_e.f", "io.modelcontextprotocol/x"] {
-            assert!(is_well_formed(good), "{good}");
+            assert_eq!(violated_key_format(good), None, "{good}");
         }
-        for bad in ["_a", "a-", "1a/b", "a-/b", "a..b/c", "a/b/c", "/a", "ключ"] {
-            assert!(!is_well_formed(bad), "{bad}");
+        for (bad, requirement) in [
+            ("_a", "meta.key.name-format"),
+            ("a-", "meta.key.name-format"),
+            ("a/b-", "meta.key.name-format"),
+            ("ключ", "meta.key.name-format"),
+            ("1a/b", "meta.key.label-format"),
+            ("a-/b", "meta.key.label-format"),
+            ("a..b/c", "meta.key.prefix-format"),
+            ("a/b/c", "meta.key.prefix-format"),
+            ("/a", "meta.key.prefix-format"),
+        ] {
+            assert_eq!(violated_key_format(bad), Some(requirement), "{bad}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::meta::is_well_formed;
+use super::meta::violated_key_format;
 use crate::{
     engine::{
         check_context::CheckContext,
@@ -265,7 +265,7 @@ async fn extension_names(ctx: &CheckContext) -> Outcome {
         ));
     };
     let mut names = extensions.keys();
-    match names.find(|name| !name.contains('/') || !is_well_formed(name)) {
+    match names.find(|name| !name.contains('/') || violated_key_format(name).is_some()) {
         Some(name) => Err(response.violation(format!("the extension name `{name}`"))),
         None => response.evidence(),
     }

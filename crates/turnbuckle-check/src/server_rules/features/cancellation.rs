@@ -246,7 +246,9 @@ fn own_requests(ctx: &CheckContext) -> Outcome {
         if (id.is_string() || id.is_number()) && !may_cancel(ctx, message, id) {
             let observed =
                 format!("a cancellation of {id}, which is not a server request in flight");
-            return Err(NotPassed::violation(observed, [message.at]));
+            let violation = NotPassed::violation(observed, [message.at]);
+            // Applies since 2026-07-28; earlier, the first requirement of the rule is violated.
+            return Err(violation.for_requirement("cancellation.server-only-listen"));
         }
     }
     Evidence::from_entries(cancelled.iter().map(|message| message.at).take(3))

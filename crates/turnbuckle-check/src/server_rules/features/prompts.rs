@@ -6,7 +6,7 @@ use super::lists::{self, PROMPTS};
 use crate::{
     engine::{
         check_context::CheckContext,
-        outcome::{Evidence, NotPassed, Outcome},
+        outcome::{Evidence, NotPassed, ObservedViolation, Outcome},
     },
     probe::{ReadSample, is_complete, required},
     rule::{Area::Prompts, Rule},
@@ -102,7 +102,12 @@ async fn missing_arguments(ctx: &CheckContext) -> Outcome {
 async fn media_types(ctx: &CheckContext) -> Outcome {
     each_block(ctx, &["image", "audio"], |block| {
         let kind = block["mimeType"].as_str()?;
-        (!is_media_type(kind)).then(|| format!("the MIME type `{kind}`"))
+        let requirement = if block["type"] == "audio" {
+            "prompts.content.audio"
+        } else {
+            "prompts.content.image"
+        };
+        (!is_media_type(kind)).then(|| (requirement, format!("the MIME type `{kind}`")))
     })
     .await
 }
@@ -144,20 +149,19 @@ async fn listed_can_be_used(ctx: &CheckContext) -> Outcome {
 }
 
 /// Checks the content blocks of these kinds in all messages.
-async fn each_block(
+async fn each_block<V: Into<ObservedViolation>>(
     ctx: &CheckContext,
     kinds: &[&str],
-    find_violation: impl Fn(&Value) -> Option<String> + Send,
+    find_violation: impl Fn(&Value) -> Option<V> + Send,
 ) -> Outcome {
     let mut evidence = Vec::new();
     for (read, response, block) in listed(ctx).await?.iter().flat_map(blocks) {
         if !kinds.iter().any(|kind| block["type"] == *kind) {
             continue;
         }
-        if let Some(observed) = find_violation(block) {
-            return Err(
-                response.violation(format!("{observed} in the prompt {}", read.listed["name"]))
-            );
+        if let Some(violation) = find_violation(block) {
+            let violation = violation.into().into_not_passed(response.entries());
+            return Err(violation.at(&format!("the prompt {}", read.listed["name"])));
         }
         evidence.extend(response.entries());
     }

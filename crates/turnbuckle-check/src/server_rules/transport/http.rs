@@ -148,7 +148,13 @@ async fn notification(ctx: &CheckContext) -> Outcome {
             status if status.starts_with(['4', '5']) => {}
             status => {
                 let observed = format!("HTTP status {status} for {message}");
-                return Err(NotPassed::violation(observed, [sent, number]));
+                let violation = NotPassed::violation(observed, [sent, number]);
+                // A redirect is neither an acceptance nor an error.
+                return Err(if status.starts_with('2') {
+                    violation
+                } else {
+                    violation.for_requirement("http.post.reject-status")
+                });
             }
         }
     }

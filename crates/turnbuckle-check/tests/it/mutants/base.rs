@@ -197,7 +197,14 @@ fn meta() -> Vec<Mutant> {
             "base.meta-keys",
             "a key that starts with an underscore",
             "_private",
-        ),
+        )
+        .for_requirement("meta.key.name-format"),
+        with(
+            "base.meta-keys",
+            "a prefix that starts with a digit",
+            "1com.example/key",
+        )
+        .for_requirement("meta.key.label-format"),
         with(
             "base.meta-prefix",
             "a key with a reserved prefix",

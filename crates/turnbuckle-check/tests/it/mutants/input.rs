@@ -80,7 +80,8 @@ fn round_trips() -> Vec<Mutant> {
             if message["result"]["resultType"] == "input_required" {
                 message["result"] = json!({ "resultType": "input_required" });
             }
-        }),
+        })
+        .for_requirement("mrtr.result.at-least-one"),
         Mutant::new("input.asks-again", "an error for a retry without responses").map_sent(
             |outgoing| {
                 if input_responses(outgoing).is_some_and(|responses| *responses == json!({})) {
@@ -164,7 +165,9 @@ fn elicitation() -> Vec<Mutant> {
                     outgoing.before.push(complete());
                 }
             }),
-        Mutant::new("elicitation.required-error", "no elicitations in error -32042").map_sent(|outgoing| {
+        Mutant::new("elicitation.required-error", "no elicitations in error -32042")
+            .for_requirement("elicitation.url.required-error-list")
+            .map_sent(|outgoing| {
             if matches_name(outgoing, "talk") {
                 let error = json!({ "code": -32042, "message": "visit a page", "data": { "elicitations": [] } });
                 outgoing.message = json!({ "jsonrpc": "2.0", "id": outgoing.message["id"], "error": error });
@@ -175,11 +178,23 @@ fn elicitation() -> Vec<Mutant> {
 
 fn sampling() -> Vec<Mutant> {
     vec![
-        Mutant::new("sampling.tool-results", "a tool use without a result").map_sent(|outgoing| {
-            change_input_request(outgoing, "messages", |messages| {
-                let uses = json!({ "type": "tool_use", "id": "1", "name": "look", "input": {} });
-                *messages = json!([{ "role": "assistant", "content": uses }]);
-            });
+        with_messages(
+            "a tool use without a result",
+            "sampling.tool-result.balance",
+            || json!([{ "role": "assistant", "content": tool_use() }]),
+        ),
+        with_messages(
+            "a result for another tool use",
+            "sampling.tool-result.match",
+            || {
+                let result = json!({ "type": "tool_result", "toolUseId": "2", "content": [] });
+                json!([{ "role": "assistant", "content": tool_use() }, { "role": "user", "content": result }])
+            },
+        ),
+        with_messages("a result next to text", "sampling.tool-result.only", || {
+            let result = json!({ "type": "tool_result", "toolUseId": "1", "content": [] });
+            let text = json!({ "type": "text", "text": "Here it is." });
+            json!([{ "role": "assistant", "content": tool_use() }, { "role": "user", "content": [result, text] }])
         }),
         Mutant::new("sampling.context", "requests the context of all servers").map_sent(
             |outgoing| {
@@ -191,6 +206,23 @@ fn sampling() -> Vec<Mutant> {
             },
         ),
     ]
+}
+
+/// Returns a server that sends these messages in sampling requests.
+fn with_messages(
+    name: &'static str,
+    requirement: &'static str,
+    sent: impl Fn() -> Value + Send + Sync + 'static,
+) -> Mutant {
+    Mutant::new("sampling.tool-results", name)
+        .for_requirement(requirement)
+        .map_sent(move |outgoing| {
+            change_input_request(outgoing, "messages", |messages| *messages = sent());
+        })
+}
+
+fn tool_use() -> Value {
+    json!({ "type": "tool_use", "id": "1", "name": "look", "input": {} })
 }
 
 /// Changes a member of each input request that has it.

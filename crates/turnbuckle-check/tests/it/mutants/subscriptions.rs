@@ -84,7 +84,9 @@ fn changed_in_silence() -> Mutant {
 
 fn modern() -> Vec<Mutant> {
     vec![
-        Mutant::new("subscriptions.acknowledged-first", "a change before the acknowledgement").map_sent(|outgoing| {
+        Mutant::new("subscriptions.acknowledged-first", "a change before the acknowledgement")
+            .for_requirement("subscriptions.ack.nothing-before")
+            .map_sent(|outgoing| {
             let params = outgoing.message["params"].clone();
             if is_acknowledgement(outgoing) && params["notifications"]["toolsListChanged"] == true {
                 let params = json!({ "_meta": params["_meta"] });
@@ -92,6 +94,7 @@ fn modern() -> Vec<Mutant> {
             }
         }),
         Mutant::new("subscriptions.acknowledged-first", "no acknowledgement")
+            .for_requirement("subscriptions.ack.nothing-before")
             .on_ndjson()
             .map_sent(|outgoing| {
                 if is_acknowledgement(outgoing) {
@@ -103,7 +106,9 @@ fn modern() -> Vec<Mutant> {
                 outgoing.message["params"]["notifications"]["toolsListChanged"] = true.into();
             }
         }),
-        Mutant::new("subscriptions.tagged", "a numeric id as a string").map_sent(|outgoing| {
+        Mutant::new("subscriptions.tagged", "a numeric id as a string")
+            .for_requirement("subscriptions.id.value")
+            .map_sent(|outgoing| {
             let meta = outgoing.message.pointer_mut("/params/_meta");
             let tag = meta.and_then(|meta| meta.get_mut(SUBSCRIPTION));
             if let Some(tag) = tag.filter(|tag| tag.is_number()) {
@@ -111,19 +116,24 @@ fn modern() -> Vec<Mutant> {
             }
         }),
         Mutant::new("subscriptions.tagged", "changes without the subscription id")
+            .for_requirement("subscriptions.id.tag")
             .on_ndjson()
             .map_sent(|outgoing| {
                 if outgoing.message["method"] == "notifications/tools/list_changed" {
                     outgoing.message["params"] = json!({});
                 }
             }),
-        Mutant::new("subscriptions.only-asked", "ignores the filter").map_sent(|outgoing| {
+        Mutant::new("subscriptions.only-asked", "ignores the filter")
+            .for_requirement("subscriptions.filter.only-requested")
+            .map_sent(|outgoing| {
             if is_acknowledgement(outgoing) && outgoing.message["params"]["notifications"] == json!({}) {
                 let params = json!({ "_meta": outgoing.message["params"]["_meta"] });
                 outgoing.after.push(notification("notifications/tools/list_changed", &params));
             }
         }),
-        Mutant::new("subscriptions.only-asked", "logs on subscription streams").map_sent(|outgoing| {
+        Mutant::new("subscriptions.only-asked", "logs on subscription streams")
+            .for_requirement("subscriptions.no-request-scoped")
+            .map_sent(|outgoing| {
             if is_acknowledgement(outgoing) {
                 let params = json!({
                     "_meta": outgoing.message["params"]["_meta"], "level": "info", "data": "a listener",

@@ -40,6 +40,7 @@ fn is_response_to() -> Vec<Mutant> {
             }
         }),
         Mutant::new("tasks.valid-steps", "a finished task works again")
+            .for_requirement("tasks.status.terminal")
             .map_sent(unfinished_again()),
         Mutant::new("tasks.ids-differ", "one id for all tasks").map_sent(same_id_for_all()),
         numbered(),
@@ -66,14 +67,13 @@ fn is_response_to() -> Vec<Mutant> {
                 remove(message, "/result/capabilities", "tasks");
             })
             .in_revision(Revision::V2025_11_25),
-        Mutant::new("tasks.result", "returns the task instead of the result").map_response_to(
-            "tasks/result",
-            |message| {
+        Mutant::new("tasks.result", "returns the task instead of the result")
+            .for_requirement("tasks.result.success")
+            .map_response_to("tasks/result", |message| {
                 if let Some(result) = message.get_mut("result") {
                     *result = json!({ "status": "completed", "_meta": result["_meta"] });
                 }
-            },
-        ),
+            }),
         Mutant::new("tasks.result-waits", "responds before the end").map_response_to(
             "tasks/get",
             |message| {
@@ -104,21 +104,20 @@ fn legacy_messages() -> Vec<Mutant> {
                 remove(message, "/result/_meta", RELATED);
             },
         ),
-        Mutant::new("tasks.messages-related", "requests without a related task").map_sent(
-            |outgoing| {
+        Mutant::new("tasks.messages-related", "requests without a related task")
+            .for_requirement("tasks.input.related")
+            .map_sent(|outgoing| {
                 if outgoing.message["method"] == "elicitation/create" {
                     remove(&mut outgoing.message, "/params", "_meta");
                 }
-            },
-        ),
-        Mutant::new("tasks.methods-unrelated", "repeats the task id in `_meta`").map_response_to(
-            "tasks/get",
-            |message| {
+            }),
+        Mutant::new("tasks.methods-unrelated", "repeats the task id in `_meta`")
+            .for_requirement("tasks.related.not-on-methods")
+            .map_response_to("tasks/get", |message| {
                 if let Some(result) = message.get_mut("result") {
                     result["_meta"] = json!({ RELATED: { "taskId": result["taskId"] } });
                 }
-            },
-        ),
+            }),
         Mutant::new("tasks.parameter-wins", "believes `_meta`").map_received(|incoming| {
             let related = incoming
                 .message
@@ -151,11 +150,13 @@ fn legacy_messages() -> Vec<Mutant> {
 /// Returns mutants of lists and cancellation in 2025-11-25.
 fn legacy_methods() -> Vec<Mutant> {
     vec![
-        Mutant::new("tasks.list", "lists nothing").map_response_to("tasks/list", |message| {
-            if message.get("result").is_some() {
-                message["result"]["tasks"] = json!([]);
-            }
-        }),
+        Mutant::new("tasks.list", "lists nothing")
+            .for_requirement("tasks.list.complete")
+            .map_response_to("tasks/list", |message| {
+                if message.get("result").is_some() {
+                    message["result"]["tasks"] = json!([]);
+                }
+            }),
         Mutant::new("tasks.list-cursor", "accepts any cursor").map_response_to(
             "tasks/list",
             |message| {
@@ -197,19 +198,18 @@ fn legacy_methods() -> Vec<Mutant> {
                 *code = (-32603).into();
             }
         }),
-        Mutant::new("tasks.cancel", "still `working` after the cancellation").map_response_to(
-            "tasks/cancel",
-            |message| {
+        Mutant::new("tasks.cancel", "still `working` after the cancellation")
+            .for_requirement("tasks.cancel.before-response")
+            .map_response_to("tasks/cancel", |message| {
                 replace_status(message, "cancelled", "working");
-            },
-        ),
+            }),
     ]
 }
 
 /// Returns mutants of tasks of the extension.
 fn extension_mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("tasks.undeclared-extension", "creates a task for the parameter `task`").map_sent(|outgoing| {
+        Mutant::new("tasks.undeclared-extension", "creates a task for the parameter `task`").for_requirement("ext-tasks.legacy.old-client").map_sent(|outgoing| {
             let request = outgoing.request.as_ref().map(|request| &request["params"]["task"]);
             if request.is_some_and(|task| !task.is_null()) {
                 outgoing.message = task(&outgoing.message["id"]);
@@ -223,7 +223,7 @@ fn extension_mutants() -> Vec<Mutant> {
             }
         }),
         Mutant::new("tasks.found-at-once", "the first `tasks/get` fails").map_sent(missing_at_first()),
-        Mutant::new("tasks.outcome", "`failed` for a tool error").map_response_to("tasks/get", |message| {
+        Mutant::new("tasks.outcome", "`failed` for a tool error").for_requirement("ext-tasks.status.tool-error-completed").map_response_to("tasks/get", |message| {
             let failed = message.pointer("/result/result/isError") == Some(&Value::Bool(true));
             if let Some(task) = message.get_mut("result").filter(|_| failed) {
                 task["status"] = "failed".into();
@@ -234,7 +234,7 @@ fn extension_mutants() -> Vec<Mutant> {
                 remove(message, "/result", "result");
             }
         }),
-        Mutant::new("tasks.questions", "waits without input requests").map_response_to("tasks/get", |message| {
+        Mutant::new("tasks.questions", "waits without input requests").for_requirement("ext-tasks.get.input-required").map_response_to("tasks/get", |message| {
             if message["result"]["status"] == "input_required" {
                 message["result"]["inputRequests"] = json!({});
             }
@@ -253,22 +253,20 @@ fn extension_mutants() -> Vec<Mutant> {
 /// Returns mutants of methods of the extension.
 fn extension_methods() -> Vec<Mutant> {
     vec![
-        Mutant::new("tasks.result-types", "`resultType` `task` everywhere").map_response_to(
-            "tasks/cancel",
-            |message| {
+        Mutant::new("tasks.result-types", "`resultType` `task` everywhere")
+            .for_requirement("ext-tasks.result-type.cancel")
+            .map_response_to("tasks/cancel", |message| {
                 if message.get("result").is_some() {
                     message["result"]["resultType"] = "task".into();
                 }
-            },
-        ),
-        Mutant::new("tasks.acknowledged", "a result that is not empty").map_response_to(
-            "tasks/cancel",
-            |message| {
+            }),
+        Mutant::new("tasks.acknowledged", "a result that is not empty")
+            .for_requirement("ext-tasks.cancel.ack")
+            .map_response_to("tasks/cancel", |message| {
                 if message.get("result").is_some() {
                     message["result"]["status"] = "cancelled".into();
                 }
-            },
-        ),
+            }),
         Mutant::new("tasks.surplus-answers", "an error for a surplus response").map_sent(
             |outgoing| {
                 let request = outgoing.request.clone().unwrap_or_default();

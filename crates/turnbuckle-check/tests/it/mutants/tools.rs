@@ -63,8 +63,9 @@ fn lists() -> Vec<Mutant> {
 }
 
 fn schemas() -> Vec<Mutant> {
-    let with_param_header = |name, mark: fn(&mut Value)| {
+    let with_param_header = |name, requirement, mark: fn(&mut Value)| {
         Mutant::new("tools.header-marks", name)
+            .for_requirement(requirement)
             .on_ndjson()
             .map_response_to("tools/list", move |message| {
                 each_tool(message, |tool| {
@@ -75,14 +76,14 @@ fn schemas() -> Vec<Mutant> {
             })
     };
     vec![
-        Mutant::new("tools.schemas-valid", "an invalid type").map_response_to("tools/list", |message| {
+        Mutant::new("tools.schemas-valid", "an invalid type").for_requirement("tools.input-schema.object").map_response_to("tools/list", |message| {
             each_tool(message, |tool| {
                 if tool["name"] == "add" {
                     tool["inputSchema"]["properties"]["a"]["type"] = "float".into();
                 }
             });
         }),
-        Mutant::new("tools.schemas-valid", "an invalid output schema").map_response_to("tools/list", |message| {
+        Mutant::new("tools.schemas-valid", "an invalid output schema").for_requirement("schema.valid").map_response_to("tools/list", |message| {
             each_tool(message, |tool| {
                 if tool["name"] == "add" {
                     tool["outputSchema"]["required"] = "sum".into();
@@ -94,15 +95,18 @@ fn schemas() -> Vec<Mutant> {
                 tool["inputSchema"]["$schema"] = "http://json-schema.org/draft-07/schema#".into();
             });
         }),
-        with_param_header("an empty header name", |properties| properties["region"]["x-mcp-header"] = "".into()),
-        with_param_header("a header name that is not a token", |properties| {
+        with_param_header("an empty header name", "http.param.name.non-empty", |properties| properties["region"]["x-mcp-header"] = "".into()),
+        with_param_header("a header name that is not a token", "http.param.name.token", |properties| {
             properties["region"]["x-mcp-header"] = "The Region".into();
         }),
-        with_param_header("a duplicate header name", |properties| {
+        with_param_header("a header name with a line break", "http.param.name.no-control", |properties| {
+            properties["region"]["x-mcp-header"] = "Region\r\nHost".into();
+        }),
+        with_param_header("a duplicate header name", "http.param.name.unique", |properties| {
             properties["language"] = json!({ "type": "string", "description": "A language.", "x-mcp-header": "REGION" });
         }),
-        with_param_header("a header for an array", |properties| properties["days"]["x-mcp-header"] = "Days".into()),
-        with_param_header("a header inside an array", |properties| {
+        with_param_header("a header for an array", "http.param.type.primitive", |properties| properties["days"]["x-mcp-header"] = "Days".into()),
+        with_param_header("a header inside an array", "http.param.path.no-composition", |properties| {
             properties["days"]["items"] = json!({
                 "type": "object",
                 "properties": { "ahead": { "type": "integer", "x-mcp-header": "Ahead" } },

@@ -120,10 +120,18 @@ fn check_within_capabilities(
                 "`{}` although the client does not declare `{missing}`",
                 client_request.method
             );
-            return Err(NotPassed::violation(
-                observed,
-                run.entries().chain([client_request.at]),
-            ));
+            let violation =
+                NotPassed::violation(observed, run.entries().chain([client_request.at]));
+            return Err(match missing {
+                "sampling.tools" => violation.for_requirement("sampling.tools.server"),
+                "elicitation.url" if capabilities["elicitation"] == json!({}) => {
+                    violation.for_requirement("elicitation.capability.empty-form")
+                }
+                "elicitation.url" | "elicitation.form" => {
+                    violation.for_requirement("elicitation.mode.declared")
+                }
+                _ => violation,
+            });
         }
     }
     Ok(())

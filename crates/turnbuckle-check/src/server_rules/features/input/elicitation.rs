@@ -122,7 +122,12 @@ pub(super) fn required_error(ctx: &CheckContext) -> Outcome {
         let is_valid = |it: &Value| it["mode"] == "url" && it["elicitationId"].is_string();
         if listed.is_empty() || !listed.iter().all(is_valid) {
             let observed = format!("`data` is {}", error.value["error"]["data"]);
-            return Err(NotPassed::violation(observed, [error.at]));
+            let violation = NotPassed::violation(observed, [error.at]);
+            return Err(if listed.is_empty() {
+                violation.for_requirement("elicitation.url.required-error-list")
+            } else {
+                violation.for_requirement("elicitation.url.required-error-mode")
+            });
         }
     }
     Evidence::from_entries(errors.iter().map(|error| error.at).take(3))

@@ -56,10 +56,9 @@ pub(super) fn has_input_requests_or_state(ctx: &CheckContext) -> Outcome {
                 continue;
             };
             if capability_for(method).is_none() {
-                return Err(NotPassed::violation(
-                    format!("an input request with the method `{method}`"),
-                    [message.at],
-                ));
+                let observed = format!("an input request with the method `{method}`");
+                let violation = NotPassed::violation(observed, [message.at]);
+                return Err(violation.for_requirement("mrtr.result.values"));
             }
         }
     }

@@ -24,8 +24,11 @@ pub(super) fn tool_results(ctx: &CheckContext) -> Outcome {
         ));
     }
     for client_request in &with_tools {
-        if let Some(observed) = tool_use_violation(&client_request.params["messages"]) {
-            return Err(NotPassed::violation(observed, [client_request.at]));
+        if let Some((requirement, observed)) =
+            tool_use_violation(&client_request.params["messages"])
+        {
+            let violation = NotPassed::violation(observed, [client_request.at]);
+            return Err(violation.for_requirement(requirement));
         }
     }
     Evidence::from_entries(
@@ -65,8 +68,9 @@ fn samplings(ctx: &CheckContext) -> Vec<ObservedClientRequest> {
     samplings
 }
 
-/// Returns the violation in the tool uses and their results.
-fn tool_use_violation(messages: &Value) -> Option<String> {
+/// Returns the violation in the tool uses and their results, with the violated requirement.
+fn tool_use_violation(messages: &Value) -> Option<(&'static str, String)> {
+    const BALANCE: &str = "sampling.tool-result.balance";
     let mut open: HashSet<&str> = HashSet::new();
     for message in messages.as_array()? {
         let blocks: Vec<_> = blocks(message).collect();
@@ -75,27 +79,27 @@ fn tool_use_violation(messages: &Value) -> Option<String> {
             .filter(|block| has_type(block, "tool_result"))
             .collect();
         if !results.is_empty() && results.len() < blocks.len() {
-            return Some("tool results are mixed with other content".to_owned());
+            let observed = "tool results are mixed with other content".to_owned();
+            return Some(("sampling.tool-result.only", observed));
         }
         for result in results {
             let id = result["toolUseId"].as_str().unwrap_or_default();
             if !open.remove(id) {
-                return Some(format!(
-                    "a result for {id:?}, which is not a tool use in the previous message"
-                ));
+                let observed =
+                    format!("a result for {id:?}, which is not a tool use in the previous message");
+                return Some(("sampling.tool-result.match", observed));
             }
         }
         if let Some(id) = open.iter().next() {
-            return Some(format!(
-                "no result for the tool use {id:?} in the next message"
-            ));
+            let observed = format!("no result for the tool use {id:?} in the next message");
+            return Some((BALANCE, observed));
         }
         let uses = blocks.iter().filter(|block| has_type(block, "tool_use"));
         open = uses.filter_map(|block| block["id"].as_str()).collect();
     }
     open.iter()
         .next()
-        .map(|id| format!("no result for the tool use {id:?}"))
+        .map(|id| (BALANCE, format!("no result for the tool use {id:?}")))
 }
 
 fn all_blocks(client_request: &ObservedClientRequest) -> impl Iterator<Item = &Value> {

@@ -24,14 +24,18 @@ pub(super) async fn acknowledged_first(ctx: &CheckContext) -> Outcome {
             });
         };
         if first.value["method"] != ACKNOWLEDGED {
-            let observed = match first.value.get("error") {
-                Some(error) => format!("error {} instead of an acknowledgement", error["code"]),
-                None => format!("{} before the acknowledgement", name(first)),
+            let (requirement, observed) = match first.value.get("error") {
+                Some(error) => {
+                    let observed = format!("error {} instead of an acknowledgement", error["code"]);
+                    ("subscriptions.ack.first", observed)
+                }
+                None => {
+                    let observed = format!("{} before the acknowledgement", name(first));
+                    ("subscriptions.ack.nothing-before", observed)
+                }
             };
-            return Err(NotPassed::violation(
-                observed,
-                subscription.sent(ctx).into_iter().chain([first.at]),
-            ));
+            let entries = subscription.sent(ctx).into_iter().chain([first.at]);
+            return Err(NotPassed::violation(observed, entries).for_requirement(requirement));
         }
         evidence.push(first.at);
     }
@@ -88,14 +92,19 @@ pub(super) async fn tagged(ctx: &CheckContext) -> Outcome {
             id => tag == id,
         };
         if !is_valid {
-            let observed = match tag {
-                Value::Null => format!("{} without the id of the subscription", name(&message)),
-                tag => format!(
-                    "{} with the id {tag}, which is not the id of a subscription",
-                    name(&message)
+            let name = name(&message);
+            let (requirement, observed) = match tag {
+                Value::Null => (
+                    "subscriptions.id.tag",
+                    format!("{name} without the id of the subscription"),
+                ),
+                tag => (
+                    "subscriptions.id.value",
+                    format!("{name} with the id {tag}, which is not the id of a subscription"),
                 ),
             };
-            return Err(NotPassed::violation(observed, [message.at]));
+            let violation = NotPassed::violation(observed, [message.at]);
+            return Err(violation.for_requirement(requirement));
         }
         evidence.push(message.at);
     }
@@ -110,10 +119,15 @@ pub(super) async fn only_requested(ctx: &CheckContext) -> Outcome {
             let method = message.value["method"].as_str().unwrap_or(ACKNOWLEDGED);
             if !allows(&subscription.filter, method, &message.value) {
                 let observed = format!("`{method}` for the filter {}", subscription.filter);
-                return Err(NotPassed::violation(
-                    observed,
-                    subscription.sent(ctx).into_iter().chain([message.at]),
-                ));
+                let entries = subscription.sent(ctx).into_iter().chain([message.at]);
+                let violation = NotPassed::violation(observed, entries);
+                return Err(match method {
+                    "notifications/progress" | "notifications/message" => {
+                        violation.for_requirement("subscriptions.no-request-scoped")
+                    }
+                    UPDATED => violation.for_requirement("resources.subscribe.modern"),
+                    _ => violation,
+                });
             }
             if method != ACKNOWLEDGED {
                 changes.push(message.at);

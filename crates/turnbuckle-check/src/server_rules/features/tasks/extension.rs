@@ -45,11 +45,20 @@ pub(super) async fn undeclared_extension(ctx: &CheckContext) -> Outcome {
                 .map_err(NotPassed::into_not_tested)?,
         );
     }
+    let is_old_client = |response: &ProbeResponse| {
+        let sent = response.sent.map(|sent| ctx.transcript.entry(sent));
+        let request = sent.and_then(|entry| entry.json()).unwrap_or_default();
+        request["params"].get("task").is_some()
+    };
     for response in &responses {
         if response.value["result"]["resultType"] == "task" {
-            return Err(
-                response.violation("a task for a request that does not declare the extension")
-            );
+            let violation =
+                response.violation("a task for a request that does not declare the extension");
+            return Err(if is_old_client(response) {
+                violation.for_requirement("ext-tasks.legacy.old-client")
+            } else {
+                violation
+            });
         }
     }
     let last = responses.last().map(ProbeResponse::entries);
@@ -121,7 +130,8 @@ pub(super) async fn outcome(ctx: &CheckContext) -> Outcome {
         };
         let status = &end.value["result"]["status"];
         return if status == "failed" {
-            Err(end.violation("status \"failed\" for a task with a tool result"))
+            let violation = end.violation("status \"failed\" for a task with a tool result");
+            Err(violation.for_requirement("ext-tasks.status.tool-error-completed"))
         } else {
             end.evidence()
         };
@@ -149,9 +159,9 @@ pub(super) async fn client_requests(ctx: &CheckContext) -> Outcome {
                 requested.insert((key.clone(), request.to_string()));
                 let same_key = requested.iter().filter(|(other, _)| other == key);
                 if same_key.count() > 1 {
-                    return Err(
-                        get.violation(format!("the key {key:?} has two different input requests"))
-                    );
+                    let observed = format!("the key {key:?} has two different input requests");
+                    let violation = get.violation(observed);
+                    return Err(violation.for_requirement("ext-tasks.input.key-unique"));
                 }
             }
             evidence.extend(get.entries());

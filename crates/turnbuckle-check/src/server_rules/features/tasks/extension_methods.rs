@@ -26,7 +26,12 @@ pub(super) async fn result_types(ctx: &CheckContext) -> Outcome {
     for response in &responses {
         let kind = &response.value["result"]["resultType"];
         if kind.is_string() && kind != "complete" {
-            return Err(response.violation(format!("the `resultType` is {kind}")));
+            let violation = response.violation(format!("the `resultType` is {kind}"));
+            return Err(match method(ctx, response).as_deref() {
+                Some("tasks/update") => violation.for_requirement("ext-tasks.result-type.update"),
+                Some("tasks/cancel") => violation.for_requirement("ext-tasks.result-type.cancel"),
+                _ => violation,
+            });
         }
     }
     Evidence::from_entries(responses.iter().flat_map(ProbeResponse::entries).take(4))
@@ -43,7 +48,12 @@ pub(super) async fn acknowledged(ctx: &CheckContext) -> Outcome {
             .keys()
             .filter(|key| *key != "resultType" && *key != "_meta");
         if let Some(field) = fields.next() {
-            return Err(response.violation(format!("`{field}` in a result that should be empty")));
+            let observed = format!("`{field}` in a result that should be empty");
+            let violation = response.violation(observed);
+            return Err(match method(ctx, response).as_deref() {
+                Some("tasks/cancel") => violation.for_requirement("ext-tasks.cancel.ack"),
+                _ => violation,
+            });
         }
     }
     Evidence::from_entries(responses.iter().flat_map(ProbeResponse::entries).take(4))
@@ -171,6 +181,12 @@ async fn acknowledgements(
     } else {
         Ok(responses)
     }
+}
+
+/// Returns the method of the request that a response belongs to.
+fn method(ctx: &CheckContext, response: &ProbeResponse) -> Option<String> {
+    let request = ctx.transcript.entry(response.sent?).json()?;
+    request["method"].as_str().map(str::to_owned)
 }
 
 fn any_task_id(task_runs: &TaskRuns) -> Value {

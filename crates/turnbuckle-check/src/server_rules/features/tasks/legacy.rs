@@ -74,7 +74,8 @@ pub(super) async fn valid_steps(ctx: &CheckContext) -> Outcome {
             };
             if is_terminal(&json!({ "status": before })) && before != after {
                 let observed = format!("a task changes its status from {before:?} to {after:?}");
-                return Err(NotPassed::violation(observed, [*at, *later]));
+                let violation = NotPassed::violation(observed, [*at, *later]);
+                return Err(violation.for_requirement("tasks.status.terminal"));
             }
         }
         evidence.extend(statuses.iter().map(|(at, _)| *at));
@@ -180,7 +181,12 @@ pub(super) async fn result(ctx: &CheckContext) -> Outcome {
                 "{} for a task with status {status}",
                 describe(response.value.get("result"))
             );
-            return Err(response.violation(observed));
+            let violation = response.violation(observed);
+            return Err(if status == "completed" {
+                violation.for_requirement("tasks.result.success")
+            } else {
+                violation
+            });
         }
         evidence.extend(response.entries());
     }

@@ -59,7 +59,12 @@ pub(super) async fn messages_related(ctx: &CheckContext) -> Outcome {
             let named = &params["_meta"][RELATED_TASK_KEY]["taskId"];
             if *named != json!(run.id) {
                 let observed = format!("{} references the task {named}", message.value["method"]);
-                return Err(NotPassed::violation(observed, [message.at]));
+                let violation = NotPassed::violation(observed, [message.at]);
+                return Err(if is_client_request {
+                    violation.for_requirement("tasks.input.related")
+                } else {
+                    violation.for_requirement("tasks.related.all")
+                });
             }
             evidence.push(message.at);
         }
@@ -84,7 +89,8 @@ pub(super) async fn methods_unrelated(ctx: &CheckContext) -> Outcome {
             .is_some()
         {
             let observed = "a status notification repeats the task id in `_meta`";
-            return Err(NotPassed::violation(observed, [message.at]));
+            let violation = NotPassed::violation(observed, [message.at]);
+            return Err(violation.for_requirement("tasks.notify.no-related"));
         }
     }
     Evidence::from_entries(
@@ -198,10 +204,10 @@ pub(super) async fn list(ctx: &CheckContext) -> Outcome {
             .map_err(NotPassed::into_not_tested)?;
         if get.value.get("result").is_some() {
             let observed = format!("the task {id:?} exists, but is not listed");
-            return Err(NotPassed::violation(
-                observed,
-                evidence.into_iter().chain(get.entries()),
-            ));
+            let entries = evidence.into_iter().chain(get.entries());
+            return Err(
+                NotPassed::violation(observed, entries).for_requirement("tasks.list.complete")
+            );
         }
     }
     Evidence::from_entries(evidence)
@@ -308,10 +314,8 @@ pub(super) async fn cancel(ctx: &CheckContext) -> Outcome {
     let status = &later.value["result"]["status"];
     if status.is_string() && status != "cancelled" {
         let observed = format!("status {status} after the cancellation");
-        return Err(NotPassed::violation(
-            observed,
-            response.entries().chain(later.entries()),
-        ));
+        let entries = response.entries().chain(later.entries());
+        return Err(NotPassed::violation(observed, entries).for_requirement("tasks.cancel.final"));
     }
     Evidence::from_entries(response.entries().chain(later.entries()))
 }

@@ -40,7 +40,12 @@ pub(super) async fn valid(ctx: &CheckContext) -> Outcome {
                 continue;
             }
             let observed = format!("the `{field}` of `{name}` at `{pointer}`: {reason}");
-            return Err(NotPassed::violation(observed, tools.entries()));
+            let violation = NotPassed::violation(observed, tools.entries());
+            return Err(if field == "inputSchema" {
+                violation.for_requirement("tools.input-schema.object")
+            } else {
+                violation.for_requirement("schema.valid")
+            });
         }
     }
     Evidence::from_entries(tools.entries())
@@ -78,13 +83,42 @@ pub(super) async fn annotations(ctx: &CheckContext) -> Outcome {
             Ok(_) | Err(InvalidParamHeader::TooMany) => {}
             Err(error) => {
                 let observed = format!("in the input schema of {}, {error}", tool["name"]);
-                return Err(NotPassed::violation(observed, tools.entries()));
+                let violation = NotPassed::violation(observed, tools.entries());
+                return Err(match violated_annotation(&error, &tool["inputSchema"]) {
+                    Some(requirement) => violation.for_requirement(requirement),
+                    None => violation,
+                });
             }
         }
         any |= is_annotated(tool);
     }
     require_annotations(any)?;
     Evidence::from_entries(tools.entries())
+}
+
+/// Returns the requirement that an `x-mcp-header` annotation violates.
+fn violated_annotation(error: &InvalidParamHeader, schema: &Value) -> Option<&'static str> {
+    match error {
+        InvalidParamHeader::Name { pointer } => {
+            let name = schema.pointer(pointer).map(|it| &it["x-mcp-header"]);
+            let name = name.and_then(Value::as_str).unwrap_or("not a string");
+            Some(if name.is_empty() {
+                "http.param.name.non-empty"
+            } else if name.chars().any(char::is_control) {
+                "http.param.name.no-control"
+            } else {
+                "http.param.name.token"
+            })
+        }
+        InvalidParamHeader::Repeated { .. } => Some("http.param.name.unique"),
+        InvalidParamHeader::Kind { .. } => Some("http.param.type.primitive"),
+        InvalidParamHeader::Unreachable { pointer } => Some(if pointer.starts_with("/$defs") {
+            "http.param.path.static"
+        } else {
+            "http.param.path.no-composition"
+        }),
+        _ => None,
+    }
 }
 
 pub(super) async fn no_secrets(ctx: &CheckContext) -> Outcome {
