@@ -36,7 +36,7 @@ pub enum ContextError {
         source: std::io::Error,
     },
     /// A database operation failed.
-    #[error("{}", database_message(*kind, path))]
+    #[error("{}", DatabaseErrorText::new(*kind, path).for_operator)]
     Database {
         /// The database file.
         path: PathBuf,
@@ -165,36 +165,71 @@ fn max_open_files() -> Option<u64> {
     None
 }
 
-fn database_message(kind: DatabaseErrorKind, path: &Path) -> String {
-    let path = path.display();
-    match kind {
-        DatabaseErrorKind::Full => format!("the disk of {path} is full; nothing was saved"),
-        DatabaseErrorKind::ReadOnly => {
-            format!("{path} is not writable; check the permissions of the file and its folder")
+/// The texts about a kind of database failure.
+pub(crate) struct DatabaseErrorText {
+    /// What happened and how to repair it, with the path of the database, for the operator of the server.
+    pub(crate) for_operator: String,
+    /// What to do next, without a path of the server, for a caller.
+    pub(crate) for_caller: &'static str,
+}
+
+impl DatabaseErrorText {
+    pub(crate) fn new(kind: DatabaseErrorKind, path: &Path) -> Self {
+        let path = path.display();
+        let (for_operator, for_caller) = match kind {
+            DatabaseErrorKind::Full => (
+                format!("the disk of {path} is full; nothing was saved"),
+                "the disk is full and nothing was saved; tell the user to free some space, then try again",
+            ),
+            DatabaseErrorKind::ReadOnly => (
+                format!("{path} is not writable; check the permissions of the file and its folder"),
+                "the data folder of this server is not writable and nothing was saved; tell the user to check its permissions",
+            ),
+            DatabaseErrorKind::Corrupt => (
+                format!(
+                    "{path} is damaged or not a database; move it away, and import an export if there is one"
+                ),
+                "the database of this project is damaged; tell the user to move it away and import an export, if there is one (the server's log names the file)",
+            ),
+            DatabaseErrorKind::Truncated => (
+                format!(
+                    "{path} is empty or truncated; move it away, and import an export if there is one"
+                ),
+                "the database of this project is damaged: it is empty or truncated; tell the user to move it away and import an export, if there is one (the server's log names the file)",
+            ),
+            DatabaseErrorKind::Busy => (
+                format!("{path} is locked by another process; try again in a moment"),
+                "the database of this project is locked by another process and nothing was saved; try again in a moment",
+            ),
+            DatabaseErrorKind::TooNew => (
+                format!("{path} was written by a newer version of this program"),
+                "the database of this project was written by a newer version of this server; tell the user to update it",
+            ),
+            DatabaseErrorKind::ProcessFileLimit => {
+                let limit = max_open_files().map_or(" of".to_owned(), |max| format!(" of {max}"));
+                (
+                    format!(
+                        "{path} cannot be opened: this process has reached its limit{limit} open files; \
+                         raise it with `ulimit -n` (or `LimitNOFILE` of systemd), and start the process again"
+                    ),
+                    "the server has reached its limit of open files and nothing was saved; try again in a moment, and if the error persists tell the user to raise the limit (`ulimit -n`)",
+                )
+            }
+            DatabaseErrorKind::SystemFileLimit => (
+                format!(
+                    "{path} cannot be opened: the system has reached its limit of open files; \
+                     close other programs, or raise it (`sysctl fs.file-max`)"
+                ),
+                "the system of the server has reached its limit of open files and nothing was saved; try again in a moment, and tell the user if the error persists",
+            ),
+            DatabaseErrorKind::Other => (
+                format!("the database {path} failed"),
+                "the database failed and nothing was saved; tell the user to see the server's log",
+            ),
+        };
+        Self {
+            for_operator,
+            for_caller,
         }
-        DatabaseErrorKind::Corrupt => format!(
-            "{path} is damaged or not a database; move it away, and import an export if there is one"
-        ),
-        DatabaseErrorKind::Truncated => format!(
-            "{path} is empty or truncated; move it away, and import an export if there is one"
-        ),
-        DatabaseErrorKind::Busy => {
-            format!("{path} is locked by another process; try again in a moment")
-        }
-        DatabaseErrorKind::TooNew => {
-            format!("{path} was written by a newer version of this program")
-        }
-        DatabaseErrorKind::ProcessFileLimit => {
-            let limit = max_open_files().map_or(" of".to_owned(), |max| format!(" of {max}"));
-            format!(
-                "{path} cannot be opened: this process has reached its limit{limit} open files; \
-                 raise it with `ulimit -n` (or `LimitNOFILE` of systemd), and start the process again"
-            )
-        }
-        DatabaseErrorKind::SystemFileLimit => format!(
-            "{path} cannot be opened: the system has reached its limit of open files; \
-             close other programs, or raise it (`sysctl fs.file-max`)"
-        ),
-        DatabaseErrorKind::Other => format!("the database {path} failed"),
     }
 }

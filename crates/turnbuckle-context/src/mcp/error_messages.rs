@@ -1,21 +1,19 @@
 //! Error messages for callers: what to do next, without paths of the server.
 
-use std::{io, path::Path};
+use std::{error::Error as _, io, path::Path};
 
 use turnbuckle_server::{RequestError, ToolError};
 
 use super::display::sanitize;
-use crate::{ContextError, DatabaseErrorKind};
+use crate::{ContextError, DatabaseErrorKind, error::DatabaseErrorText};
 
 /// Converts an error to a tool error for the model. The underlying cause goes to the log.
 pub(crate) fn tool_error(error: ContextError) -> ToolError {
     let tool_error = ToolError::new(error_message(&error));
-    match error {
-        ContextError::InvalidRequest(_)
-        | ContextError::NotFound(_)
-        | ContextError::Cancelled
-        | ContextError::TimedOut(_) => tool_error,
-        error => tool_error.caused_by(error),
+    if error.source().is_some() {
+        tool_error.caused_by(error)
+    } else {
+        tool_error
     }
 }
 
@@ -26,7 +24,9 @@ pub(crate) fn error_message(error: &ContextError) -> String {
         | ContextError::NotFound(_)
         | ContextError::Cancelled
         | ContextError::TimedOut(_) => error.to_string(),
-        ContextError::Database { kind, .. } => database_hint(*kind).to_owned(),
+        ContextError::Database { kind, path, .. } => {
+            DatabaseErrorText::new(*kind, path).for_caller.to_owned()
+        }
         ContextError::File { path, source } => {
             let (name, cause) = (file_name(path), io_cause(source));
             let name = sanitize(&name);
@@ -51,39 +51,6 @@ pub(crate) fn request_error(error: ContextError) -> RequestError {
         ContextError::InvalidRequest(message) => RequestError::invalid(message),
         ContextError::NotFound(_) => RequestError::not_found(),
         error => RequestError::internal(error),
-    }
-}
-
-/// Returns what to do about a database failure. The path is only in the log.
-fn database_hint(kind: DatabaseErrorKind) -> &'static str {
-    match kind {
-        DatabaseErrorKind::Full => {
-            "the disk is full and nothing was saved; tell the user to free some space, then try again"
-        }
-        DatabaseErrorKind::ReadOnly => {
-            "the data folder of this server is not writable and nothing was saved; tell the user to check its permissions"
-        }
-        DatabaseErrorKind::Corrupt => {
-            "the database of this project is damaged; tell the user to move it away and import an export, if there is one (the server's log names the file)"
-        }
-        DatabaseErrorKind::Truncated => {
-            "the database of this project is damaged: it is empty or truncated; tell the user to move it away and import an export, if there is one (the server's log names the file)"
-        }
-        DatabaseErrorKind::Busy => {
-            "the database of this project is locked by another process and nothing was saved; try again in a moment"
-        }
-        DatabaseErrorKind::TooNew => {
-            "the database of this project was written by a newer version of this server; tell the user to update it"
-        }
-        DatabaseErrorKind::ProcessFileLimit => {
-            "the server has reached its limit of open files and nothing was saved; try again in a moment, and if the error persists tell the user to raise the limit (`ulimit -n`)"
-        }
-        DatabaseErrorKind::SystemFileLimit => {
-            "the system of the server has reached its limit of open files and nothing was saved; try again in a moment, and tell the user if the error persists"
-        }
-        DatabaseErrorKind::Other => {
-            "the database failed and nothing was saved; tell the user to see the server's log"
-        }
     }
 }
 
@@ -148,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn every_database_error_has_a_hint() {
+    fn every_database_error_has_a_text_with_the_path_and_one_without() {
         for kind in [
             Full,
             ReadOnly,
@@ -160,7 +127,9 @@ mod tests {
             SystemFileLimit,
             Other,
         ] {
-            assert!(database_hint(kind).len() > 40);
+            let text = DatabaseErrorText::new(kind, Path::new("/home/ada/x.db"));
+            assert!(text.for_caller.len() > 40 && !text.for_caller.contains("/home"));
+            assert!(text.for_operator.contains("/home/ada/x.db"));
         }
     }
 }
