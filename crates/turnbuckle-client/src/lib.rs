@@ -24,6 +24,7 @@ mod subscription;
 mod sync;
 mod target;
 mod tasks;
+pub mod tool_lock;
 mod tools;
 mod transport;
 

@@ -36,11 +36,11 @@ impl ToolDigest {
         Self::from_value(&value_of(tool))
     }
 
-    pub(super) fn from_value(value: &Value) -> Self {
+    pub(crate) fn from_value(value: &Value) -> Self {
         Self::from_text(&canonical_json::text(value))
     }
 
-    pub(super) fn from_text(text: &str) -> Self {
+    pub(crate) fn from_text(text: &str) -> Self {
         Self(Sha256::digest(text).into())
     }
 
