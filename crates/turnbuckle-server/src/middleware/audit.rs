@@ -210,11 +210,24 @@ impl JsonLines {
     }
 }
 
-impl AuditSink for JsonLines {
-    fn record(&self, record: &AuditRecord<'_>) {
+impl JsonLines {
+    /// Writes a record of another kind: a line with `at`, the members of the record, and `dropped`.
+    pub fn write(&self, at: SystemTime, record: &impl Serialize) {
+        self.write_line(|dropped| {
+            let at = rfc3339(at);
+            encode(&TimedRecord {
+                at,
+                record,
+                dropped,
+            })
+        });
+    }
+
+    /// Queues the line that `line` returns for a number of dropped records.
+    fn write_line(&self, line: impl FnOnce(u64) -> Vec<u8>) {
         let shared = &*self.shared;
         let unreported = shared.unreported.swap(0, Ordering::Relaxed);
-        let line = line(record, unreported);
+        let line = line(unreported);
         let queued = shared.queue.as_ref().map(|queue| queue.try_send(line));
         if !matches!(queued, Some(Ok(()))) {
             shared
@@ -223,6 +236,22 @@ impl AuditSink for JsonLines {
             shared.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
+}
+
+impl AuditSink for JsonLines {
+    fn record(&self, record: &AuditRecord<'_>) {
+        self.write_line(|dropped| line(record, dropped));
+    }
+}
+
+/// A record of another kind, as a line.
+#[derive(Serialize)]
+struct TimedRecord<'a, T> {
+    at: String,
+    #[serde(flatten)]
+    record: &'a T,
+    #[serde(skip_serializing_if = "is_zero")]
+    dropped: u64,
 }
 
 impl Drop for AuditWriter {
@@ -326,7 +355,12 @@ fn line(record: &AuditRecord<'_>, dropped: u64) -> Vec<u8> {
         arguments: record.arguments,
         dropped,
     };
-    let mut bytes = serde_json::to_vec(&line).expect("strings and numbers can be written");
+    encode(&line)
+}
+
+/// Encodes a line. A record that cannot be encoded is empty.
+fn encode(line: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(line).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }

@@ -11,6 +11,12 @@ use crate::Server;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionKey(u64);
 
+impl std::fmt::Display for SessionKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
 impl SessionKey {
     /// The key of a session with an id.
     pub(crate) fn from_id(id: &SessionId) -> Self {
