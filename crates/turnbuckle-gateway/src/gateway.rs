@@ -9,6 +9,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use tokio::task::{JoinHandle, JoinSet};
+use turnbuckle_client::{CallError, relay::RelayResult, tool_lock::ServerLock};
 use turnbuckle_protocol::{
     RpcError,
     types::{Implementation, JsonObject, ServerCapabilities, SubscriptionFilter},
@@ -20,9 +21,12 @@ use turnbuckle_server::{
 };
 
 use crate::{
+    audit::{AuditSink, SharedSink},
     calls::suspended::SuspendedCalls,
     catalog::{Catalog, CatalogSettings},
     convert::{self, ListKind},
+    metrics::{GatewayMetrics, Operations},
+    observation::{Outcome, result_outcome},
     upstream::{
         Upstream, UpstreamServer, UpstreamState, UpstreamStatus,
         pool::{ConnectionLimits, ConnectionPool},
@@ -84,6 +88,7 @@ pub struct Gateway {
     max_connections: usize,
     rate_limit: Option<(u32, Duration)>,
     has_authenticated_callers: bool,
+    audit: Option<SharedSink>,
     max_per_principal: usize,
 }
 
@@ -138,6 +143,7 @@ impl Gateway {
             max_connections: 64,
             rate_limit: None,
             has_authenticated_callers: false,
+            audit: None,
             max_per_principal: 8,
         }
     }
@@ -224,6 +230,13 @@ impl Gateway {
         self
     }
 
+    /// Sends a record of every request to a sink, also of refused ones. Records have digests instead of arguments.
+    #[must_use]
+    pub fn audit(mut self, sink: impl AuditSink) -> Self {
+        self.audit = Some(SharedSink(Arc::new(sink)));
+        self
+    }
+
     /// Connects to all servers at the same time.
     ///
     /// A server that cannot be reached is an error if it is the only one or required; otherwise it is left out and tried
@@ -254,6 +267,8 @@ impl Gateway {
                 rates: self
                     .rate_limit
                     .map(|(calls, per)| RateTable::new(calls, per)),
+                audit: self.audit.clone(),
+                operations: Operations::default(),
                 this: weak.clone(),
             }
         });
@@ -284,6 +299,36 @@ impl RunningGateway {
     pub fn status(&self) -> Vec<UpstreamStatus> {
         let servers = self.state.servers();
         servers.iter().map(|server| server.status()).collect()
+    }
+
+    /// Returns the accepted definitions of the servers with a tool lock: the configured ones, or those that were
+    /// [listed first](Upstream::lock_as_listed). `None` if a server has not listed all of its definitions yet.
+    pub fn locks(&self) -> Vec<(String, Option<ServerLock>)> {
+        let servers = self.state.servers();
+        let locked = servers.iter().filter(|server| server.tool_lock.is_set());
+        locked
+            .map(|server| (server.name().to_owned(), server.accepted_definitions()))
+            .collect()
+    }
+
+    /// Returns numbers about requests, connections and calls.
+    pub fn metrics(&self) -> GatewayMetrics {
+        let state = &self.state;
+        let servers = state.servers();
+        let numbers = servers.iter().map(|server| {
+            (
+                server.name().to_owned(),
+                server
+                    .counters
+                    .numbers(server.status().refused_client_requests),
+            )
+        });
+        GatewayMetrics {
+            server_operations: state.operations.server.totals(),
+            client_operations: state.operations.client.totals(),
+            servers: numbers.collect(),
+            suspended_calls: state.suspended.len(),
+        }
     }
 
     /// Returns whether every required server is up; without required ones, whether any server is.
@@ -335,6 +380,14 @@ pub(crate) trait GatewayEvents: Send + Sync {
     fn connection_ended(&self);
     /// A server reported that the user has completed a URL elicitation.
     fn elicitation_completed(&self, id: &str);
+    /// A server responded to a request, or failed to.
+    fn server_responded(
+        &self,
+        server: &UpstreamServer,
+        method: &str,
+        result: &Result<RelayResult, CallError>,
+        elapsed: Duration,
+    );
 }
 
 /// The state of a running gateway.
@@ -354,6 +407,8 @@ pub(crate) struct GatewayState {
     pub(crate) watched: Mutex<HashSet<SessionKey>>,
     /// The rates of callers at each server.
     pub(crate) rates: Option<RateTable>,
+    pub(crate) audit: Option<SharedSink>,
+    pub(crate) operations: Operations,
     this: Weak<GatewayState>,
 }
 
@@ -368,6 +423,22 @@ impl GatewayEvents for GatewayState {
         if let Some(front) = self.front() {
             front.resource_updated(self.shown_uri(ListKind::Resources, server, uri));
         }
+    }
+
+    fn server_responded(
+        &self,
+        server: &UpstreamServer,
+        method: &str,
+        result: &Result<RelayResult, CallError>,
+        elapsed: Duration,
+    ) {
+        let (outcome, error) = match result {
+            Ok(result) => (result_outcome(result.json()), None),
+            Err(CallError::Rejected { source, .. }) => (Outcome::Error, Some(&**source)),
+            Err(_) => (Outcome::Error, None),
+        };
+        let (server, operations) = (&server.settings.name, &self.operations.client);
+        operations.record(Some(server), method, outcome, error, elapsed);
     }
 
     fn state_changed(&self, server: &UpstreamServer, state: UpstreamState) {

@@ -9,22 +9,28 @@
 //! them: a client request of a legacy server suspends the call of a modern client (`calls/suspended.rs`), and an
 //! `input_required` result of a modern server becomes client requests to a legacy client (`calls.rs`).
 
+mod audit;
 mod calls;
 mod catalog;
 mod convert;
 mod errors;
 mod gateway;
 mod lifecycle;
+mod metrics;
 mod observation;
 mod policy;
 mod raw_json;
 mod reload;
 mod routing;
+mod tool_lock;
 mod upstream;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use audit::{AuditRecord, AuditSink};
 pub use gateway::{Gateway, PrefixMode, RunningGateway, StartError};
+pub use metrics::{GatewayMetrics, OperationMetrics, ServerMetrics};
+pub use observation::Outcome;
 pub use reload::Reload;
 pub use upstream::{Sharing, Upstream, UpstreamState, UpstreamStatus};
 

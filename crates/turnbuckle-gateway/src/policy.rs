@@ -1,4 +1,4 @@
-//! What callers may use of a server: patterns, scopes and rates.
+//! What callers may use of a server: patterns, scopes, rates and the tool lock.
 //!
 //! [`GatewayState::authorize`] applies the policy, once per request and on the name that the server uses. Every request
 //! that names a tool, prompt, template or resource passes it, also the retry of a suspended call.
@@ -42,19 +42,24 @@ impl GatewayState {
         original: &str,
         request: &RelayedRequest,
     ) -> Result<(), Refusal> {
-        observe(request, |record| record.set_target(server, original));
+        observe(request, |record| {
+            record.set_server(server);
+            record.set_target(original);
+        });
         if !server.policy.permits(kind, original) {
-            observe(request, |record| record.set_outcome(Outcome::Denied));
+            observe(request, |record| record.set_refusal(Outcome::Denied));
             return Err(Refusal::Denied);
         }
         let scopes = server.policy.required_scopes(kind, original);
         if !scopes.is_empty() {
             request.require_scopes(scopes).map_err(|error| {
-                observe(request, |record| record.set_outcome(Outcome::Denied));
+                observe(request, |record| record.set_refusal(Outcome::Denied));
                 Refusal::Error(error)
             })?;
         }
-        self.limit_rate(server, request).map_err(Refusal::Error)
+        self.limit_rate(server, request).map_err(Refusal::Error)?;
+        let locked = self.check_lock(server, kind, original, request);
+        locked.await.map_err(Refusal::Error)
     }
 
     /// Counts a request of a caller to a server.
@@ -71,7 +76,7 @@ impl GatewayState {
         let Some(Err(wait)) = self.rates.as_ref().map(|rates| rates.acquire(&caller)) else {
             return Ok(());
         };
-        observe(request, |record| record.set_outcome(Outcome::RateLimited));
+        observe(request, |record| record.set_refusal(Outcome::RateLimited));
         Err(request.retry_later(
             rate_error(server.name()),
             wait.max(Duration::from_millis(1)),

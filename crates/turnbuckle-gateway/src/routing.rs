@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use tracing::{Instrument, Span};
 use turnbuckle_protocol::{
     RpcError,
-    jsonrpc::{RawObject, code},
+    jsonrpc::{RawObject, Truncated, code},
 };
 use turnbuckle_server::relay::{RelayedRequest, RelayedResult};
 
@@ -20,6 +21,7 @@ use crate::{
     gateway::GatewayState,
     lifecycle::is_stateless,
     lock,
+    observation::observe,
     policy::Refusal,
     raw_json::{edit, quote},
     upstream::UpstreamServer,
@@ -122,7 +124,8 @@ impl GatewayState {
         if is_call && server.retry_later().is_some() {
             return self.own_result(&tool_error(&down_message(server)), request);
         }
-        match self.relay_call(server, request, Some(&target)).await {
+        let relayed = self.relay_call(server, request, Some(&target));
+        match relayed.instrument(call_span(server, &target)).await {
             Ok(result) => Ok(self.with_shown_uris(server, request.method(), result)),
             // A model can read this, and may use another tool.
             Err(error) if is_call && is_down(&error) => {
@@ -150,7 +153,10 @@ impl GatewayState {
                         self.find(kind, name)
                     }
                 };
-                found.ok_or_else(|| self.unknown(kind, name, request))?
+                found.ok_or_else(|| {
+                    observe(request, |record| record.set_target(name));
+                    self.unknown(kind, name, request)
+                })?
             }
             ListKind::Resources => self.find_resource(name, request).await.map_err(not_found)?,
             ListKind::Templates => {
@@ -250,4 +256,10 @@ impl GatewayState {
 fn is_down(error: &RpcError) -> bool {
     let kind = error.data.as_ref().and_then(|data| data.get("kind"));
     kind.is_some_and(|kind| kind == "down")
+}
+
+/// Opens the span of a relayed call. The span of the request is its parent.
+fn call_span(server: &UpstreamServer, target: &TargetName) -> Span {
+    let target = Truncated(&target.original);
+    tracing::info_span!("relay", server = server.name(), tool = %target)
 }

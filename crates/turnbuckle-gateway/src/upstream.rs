@@ -22,7 +22,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use tokio::time::Instant;
-use turnbuckle_client::{LifecycleMode, ServerInfo, Target, Timeouts};
+use turnbuckle_client::{LifecycleMode, ServerInfo, Target, Timeouts, tool_lock::ServerLock};
 use turnbuckle_protocol::RpcError;
 
 pub use self::health::UpstreamState;
@@ -37,7 +37,9 @@ use crate::{
     gateway::GatewayEvents,
     lifecycle::is_stateless_server,
     lock,
+    metrics::ServerCounters,
     policy::Policy,
+    tool_lock::{LockMode, ToolLock},
     upstream::list_cache::{ListItem, ServerLists},
 };
 
@@ -103,6 +105,8 @@ pub struct Upstream {
     pub(crate) allow: Vec<String>,
     pub(crate) deny: Vec<String>,
     pub(crate) scopes: Vec<(String, String)>,
+    pub(crate) lock: LockMode,
+    pub(crate) allows_added: bool,
     fingerprint: Option<Arc<str>>,
 }
 
@@ -122,6 +126,8 @@ impl Upstream {
             allow: Vec::new(),
             deny: Vec::new(),
             scopes: Vec::new(),
+            lock: LockMode::Unlocked,
+            allows_added: false,
             fingerprint: None,
         }
     }
@@ -162,6 +168,29 @@ impl Upstream {
     #[must_use]
     pub fn scope(mut self, glob: impl Into<String>, scope: impl Into<String>) -> Self {
         self.scopes.push((glob.into(), scope.into()));
+        self
+    }
+
+    /// Locks the tools, prompts and resource templates to accepted definitions. One that differs, or is not in the lock, is
+    /// left out of lists; a call of such a tool has the result `isError`. Other instructions for models are not shown.
+    #[must_use]
+    pub fn lock(mut self, lock: ServerLock) -> Self {
+        self.lock = LockMode::Locked(Arc::new(lock));
+        self
+    }
+
+    /// Locks the tools, prompts and resource templates to those that the server lists first.
+    /// [`RunningGateway::locks`](crate::RunningGateway::locks) returns them.
+    #[must_use]
+    pub fn lock_as_listed(mut self) -> Self {
+        self.lock = LockMode::AsListed;
+        self
+    }
+
+    /// Sets whether definitions that are not in the [lock](Self::lock) can be used. `false` by default.
+    #[must_use]
+    pub fn allow_added(mut self, allowed: bool) -> Self {
+        self.allows_added = allowed;
         self
     }
 
@@ -211,6 +240,8 @@ pub(crate) struct UpstreamServer {
     pub(crate) id: ServerId,
     pub(crate) settings: Upstream,
     pub(crate) policy: Policy,
+    pub(crate) tool_lock: ToolLock,
+    pub(crate) counters: ServerCounters,
     /// What the server said about itself in the last handshake.
     pub(crate) info: ArcSwapOption<ServerInfo>,
     /// The lists of all connections.
@@ -254,6 +285,8 @@ impl UpstreamServer {
         Ok(Self {
             id: server_set::next_id(),
             policy: Policy::new(&settings)?,
+            tool_lock: ToolLock::new(&settings),
+            counters: ServerCounters::default(),
             settings,
             refused_requests: AtomicU64::new(0),
             info: ArcSwapOption::empty(),
@@ -278,6 +311,18 @@ impl UpstreamServer {
         &self.settings.name
     }
 
+    /// Returns the definitions of the tool lock, if all of them are known.
+    pub(crate) fn accepted_definitions(&self) -> Option<ServerLock> {
+        let (mut lock, is_complete) = self.tool_lock.current();
+        if matches!(self.settings.lock, LockMode::AsListed) {
+            let info = self.info.load();
+            let info = info.as_ref()?;
+            lock.revision = Some(info.revision.to_string());
+            lock.set_instructions(info.instructions.as_deref());
+        }
+        is_complete.then_some(lock)
+    }
+
     /// Returns whether the server is known to keep no session.
     pub(crate) fn is_stateless(&self) -> bool {
         let info = self.info.load();
@@ -286,9 +331,20 @@ impl UpstreamServer {
 
     pub(crate) fn status(&self) -> UpstreamStatus {
         let health = self.health();
+        let (mut state, mut reason) = (health.state, health.reason.clone());
+        let differing = self.tool_lock.differing();
+        if state == UpstreamState::Up && differing > 0 {
+            state = UpstreamState::Locked;
+            let noun = if differing == 1 {
+                "definition differs"
+            } else {
+                "definitions differ"
+            };
+            reason = Some(format!("{differing} {noun} from the tool lock"));
+        }
         UpstreamStatus {
             name: self.name().to_owned(),
-            state: health.state,
+            state,
             required: self.settings.required,
             revision: self
                 .info
@@ -296,7 +352,7 @@ impl UpstreamServer {
                 .as_ref()
                 .map(|info| info.revision.to_string()),
             since: health.since,
-            reason: health.reason.clone(),
+            reason,
             refused_client_requests: self.refused_requests.load(Ordering::Relaxed),
         }
     }

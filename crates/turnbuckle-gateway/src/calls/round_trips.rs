@@ -12,6 +12,7 @@ use crate::{
         url_elicitation::{is_url, new_id, url_of},
     },
     convert,
+    observation::{CallRecord, observe},
     raw_json::{ObjectWriter, edit, quote},
 };
 
@@ -56,6 +57,7 @@ impl RelayedCall<'_> {
                 Ok(result) if *result.kind() == ResultType::InputRequired => result,
                 result => return self.finish(result),
             };
+            observe(self.request, CallRecord::count_round_trip);
             let object = RawObject::parse(result.json()).map_err(|error| self.invalid(&error))?;
             added.clear();
             let requests = object

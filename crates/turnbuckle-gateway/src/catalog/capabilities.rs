@@ -79,7 +79,8 @@ impl GatewayState {
     pub(crate) fn instructions(&self) -> Option<String> {
         let of_server = |server: &UpstreamServer| {
             let info = server.info.load();
-            info.as_ref().and_then(|info| info.instructions.clone())
+            let text = info.as_ref().and_then(|info| info.instructions.clone());
+            text.filter(|text| server.tool_lock.accepts_instructions(text))
         };
         let mut texts = Vec::new();
         if self.catalog.settings.search_mode {

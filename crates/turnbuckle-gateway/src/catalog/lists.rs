@@ -288,7 +288,7 @@ impl GatewayState {
         }
     }
 
-    async fn list_of(
+    pub(crate) async fn list_of(
         self: &Arc<Self>,
         server: &Arc<UpstreamServer>,
         kind: ListKind,

@@ -57,9 +57,20 @@ impl MergedList {
         let mut items = Vec::new();
         let (mut page_starts, mut page_items, mut page_bytes) = (vec![0], 0, 0);
         for (part, (server, list)) in parts.iter().enumerate() {
+            // A call of a locked tool says why it is refused, and no other server gets the name.
+            for locked in server.tool_lock.differing_names(kind) {
+                names.add(naming, &server.settings.name, &locked);
+            }
             let mut seen = HashSet::new();
             for (at, item) in list.items.iter().enumerate() {
-                if !server.permits(kind, item) || !seen.insert(&*item.name) {
+                if !server.permits(kind, item) {
+                    // The audit log tells a hidden name from an unknown one. Without prefixes another server may have it.
+                    if naming.has_prefix {
+                        names.add(naming, &server.settings.name, &item.name);
+                    }
+                    continue;
+                }
+                if !seen.insert(&*item.name) {
                     continue;
                 }
                 let Some(name) = names.add(naming, &server.settings.name, &item.name) else {

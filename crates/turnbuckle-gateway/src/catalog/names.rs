@@ -23,7 +23,7 @@ const MAX_ATTEMPTS: u32 = 8;
 pub(crate) struct Naming<'a> {
     /// The names of all servers, in the order of the configuration.
     servers: Vec<&'a str>,
-    has_prefix: bool,
+    pub(crate) has_prefix: bool,
     max_length: usize,
 }
 

@@ -10,8 +10,10 @@ use std::{
 
 use tokio::time::Instant;
 use turnbuckle_client::{
-    CallError, Client, ConnectError, TransportError,
-    relay::{RelayHandler, RelayRequest, RelayResult, ServerNotification, ServerRequest},
+    CallError, Client, ConnectError, Target, TransportError,
+    relay::{
+        RelayCallId, RelayHandler, RelayRequest, RelayResult, ServerNotification, ServerRequest,
+    },
 };
 use turnbuckle_protocol::{
     Revision, RpcError,
@@ -60,6 +62,8 @@ pub(crate) struct ConnectionState {
     /// Whether calls of several callers run on the connection.
     is_shared: bool,
     pub(crate) lists: ListCache,
+    /// Whether the server is a child process.
+    is_child: bool,
     /// The client, once it is connected.
     pub(super) client: OnceLock<Client>,
     /// The place of the connection, once it has one.
@@ -89,6 +93,7 @@ impl Connection {
         opener: Option<Arc<RunningCall>>,
     ) -> Result<Arc<Self>, ConnectError> {
         let server = settings.server;
+        let target = (server.settings.target)();
         let shared = Arc::new(ConnectionState {
             server: Arc::clone(&server),
             events: settings.events,
@@ -96,6 +101,7 @@ impl Connection {
             roots: KeptRoots::default(),
             is_shared: settings.is_shared,
             lists: ListCache::default(),
+            is_child: matches!(target, Target::Command(_)),
             client: OnceLock::new(),
             slot: OnceLock::new(),
             interest: OnceLock::new(),
@@ -109,7 +115,7 @@ impl Connection {
             .lifecycle_mode(server.settings.lifecycle_mode)
             .timeouts(server.settings.timeouts)
             .relay(handler, settings.capabilities);
-        let connecting = builder.connect((server.settings.target)());
+        let connecting = builder.connect(target);
         let client = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
             Ok(connected) => connected?,
             Err(_) => {
@@ -123,8 +129,10 @@ impl Connection {
         let _ = shared.client.set(client.clone());
         // Counted before it can end.
         server.connected(info);
+        server.counters.opened(shared.is_child);
         if !shared.has_opened() {
             server.disconnected(None);
+            server.counters.closed(shared.is_child);
             let ended = client.ended().unwrap_or(TransportError::Closed);
             return Err(ConnectError::Unreachable(ended));
         }
@@ -158,7 +166,7 @@ impl Connection {
             let changed = "notifications/roots/list_changed";
             let _ = self.client.relay_notification(changed, "{}").await;
         }
-        let result = self.client.relay(id, request).await?;
+        let result = self.send(id, request).await?;
         if call.is_task
             && let Some(task) = task_id(result.json())
         {
@@ -190,7 +198,17 @@ impl Connection {
         let mut request = RelayRequest::new(method, params);
         request.timeouts = self.server.settings.timeouts;
         let _used = UseGuard(&self.shared);
-        self.client.relay(self.client.relay_id(), request).await
+        self.send(self.client.relay_id(), request).await
+    }
+
+    /// Sends a request, and records its duration.
+    async fn send(&self, id: RelayCallId, request: RelayRequest) -> Result<RelayResult, CallError> {
+        let (method, started) = (request.method.clone(), Instant::now());
+        let result = self.client.relay(id, request).await;
+        if let Some(events) = self.shared.events.upgrade() {
+            events.server_responded(&self.server, &method, &result, started.elapsed());
+        }
+        result
     }
 
     /// Returns whether the connection can be used.
@@ -312,6 +330,8 @@ impl ConnectionState {
         if let Some(events) = self.events.upgrade() {
             events.connection_ended();
         }
+        self.server.counters.closed(self.is_child);
+        self.server.tool_lock.connection_ended();
         let slot = self.slot.get().and_then(Weak::upgrade);
         match (reason, slot) {
             (Some(reason), Some(slot)) => slot.connection_died(&errors::transport_reason(reason)),
@@ -377,6 +397,7 @@ impl RelayHandler for MessageHandler {
         let changed = |kinds: &[ListKind]| {
             for kind in kinds {
                 state.lists.invalidate(*kind);
+                state.server.tool_lock.expire(*kind);
             }
             if let Some(events) = state.events.upgrade() {
                 let server = &state.server;
@@ -388,16 +409,20 @@ impl RelayHandler for MessageHandler {
         match method {
             "notifications/progress" => {
                 // An unknown token is dropped: widespread clients close the connection on one.
-                if let Some(call) = notification.call.and_then(|id| state.calls.get(id)) {
-                    call.progress(params);
+                match notification.call.and_then(|id| state.calls.get(id)) {
+                    Some(call) => call.progress(params),
+                    None => state.server.counters.dropped_notifications.increment(),
                 }
             }
             "notifications/message" => match state.calls.call_of_notification(notification.call) {
                 Attribution::Call(call) => call.log(params),
-                Attribution::OutsideOfCalls | Attribution::Unknown => tracing::debug!(
-                    server = state.server.name(),
-                    "a log message belongs to no known call"
-                ),
+                Attribution::OutsideOfCalls | Attribution::Unknown => {
+                    state.server.counters.dropped_notifications.increment();
+                    tracing::debug!(
+                        server = state.server.name(),
+                        "a log message belongs to no known call"
+                    );
+                }
             },
             "notifications/elicitation/complete" => {
                 let id = RawObject::parse(params).ok();
@@ -438,6 +463,7 @@ impl RelayHandler for MessageHandler {
         };
         for kind in ListKind::ALL {
             state.lists.invalidate(kind);
+            state.server.tool_lock.expire(kind);
             if let Some(events) = state.events.upgrade() {
                 events.list_changed(&state.server, kind, false);
             }

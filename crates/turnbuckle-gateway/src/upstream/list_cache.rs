@@ -14,7 +14,8 @@ use tokio::time::Instant;
 use turnbuckle_protocol::{Revision, RpcError, jsonrpc::RawObject};
 
 use crate::{
-    convert::ListKind, errors, lock, raw_json::ObjectWriter, upstream::connection::Connection,
+    convert::ListKind, errors, lock, raw_json::ObjectWriter, tool_lock::PagePosition,
+    upstream::connection::Connection,
 };
 
 /// Lifetime of a list of a server that neither announces changes nor gives its lifetime.
@@ -270,6 +271,7 @@ impl Connection {
         match fetched.unwrap_or_else(timeout) {
             Ok(page) => {
                 let lifetime = self.lifetime(kind, page.hint);
+                self.server.tool_lock.listed(kind, lifetime.expires);
                 let current = self.server.lists.intern(kind, page, lifetime);
                 let mut content = lock(&slot.content);
                 content.last = Some((current.clone(), version));
@@ -301,6 +303,27 @@ impl Connection {
             expires,
             stale_at: now + hint.ttl,
             is_private: hint.is_private,
+        }
+    }
+
+    /// Compares all definitions with the tool lock of the server, if it has one.
+    pub(crate) async fn check_definitions(self: &Arc<Self>) {
+        if !self.server.tool_lock.is_set() {
+            return;
+        }
+        for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Templates] {
+            let mut next = self.list(kind).await.map(|list| list.next_cursor);
+            for _ in 0..MAX_PAGES {
+                let Ok(Some(cursor)) = &next else {
+                    break;
+                };
+                let page = self.page(kind, Some(cursor)).await;
+                next = page.map(|page| page.next_cursor.filter(|next| next != cursor));
+            }
+            if let Err(error) = next {
+                let (server, list) = (self.server.name(), kind.items_member());
+                tracing::warn!(server, list, %error, "a list cannot be compared with the tool lock");
+            }
         }
     }
 
@@ -348,6 +371,11 @@ impl Connection {
             },
         };
         if !self.has(kind) {
+            let position = PagePosition {
+                is_first: true,
+                is_last: true,
+            };
+            self.server.tool_lock.filter(kind, Vec::new(), position);
             return Ok(list);
         }
         let mut bytes = 0;
@@ -384,7 +412,14 @@ impl Connection {
         let requested = self.request(kind.method(), cursor_params(cursor)).await;
         let page = requested.map_err(|error| errors::call_failure(self.server.name(), error))?;
         let parsed = self.read_page(kind, page.json());
-        parsed.map_err(|error| errors::invalid_result(self.server.name(), &error))
+        let mut page =
+            parsed.map_err(|error| errors::invalid_result(self.server.name(), &error))?;
+        let position = PagePosition {
+            is_first: cursor.is_none(),
+            is_last: page.next_cursor.is_none(),
+        };
+        page.items = self.server.tool_lock.filter(kind, page.items, position);
+        Ok(page)
     }
 
     /// Reads a page. Items that cannot be used are left out.

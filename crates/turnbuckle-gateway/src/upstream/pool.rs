@@ -114,6 +114,7 @@ impl ConnectionPool {
             server.failed(&reason, began);
             reason
         })?;
+        connection.check_definitions().await;
         if server.is_shared_by_all() {
             let key = ConnectionKey {
                 server: server.id,

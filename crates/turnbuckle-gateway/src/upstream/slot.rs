@@ -145,6 +145,12 @@ impl Slot {
         let is_restart = lock(&self.state).backoff.has_died();
         let opened = Connection::open(self.settings.clone(), opener).await;
         if let Ok(connection) = &opened {
+            if is_restart {
+                server.counters.restarts.increment();
+            }
+            if is_restart {
+                server.counters.restarts.increment();
+            }
             connection.set_slot(self);
             connection.restore().await;
         }

@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod aggregation;
+mod audit;
 mod era_pairs;
 mod failing_server;
 mod failure_table;
 mod failures;
+mod lock;
 mod policy;
 mod rate_limits;
 mod raw;

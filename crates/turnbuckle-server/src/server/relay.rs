@@ -85,6 +85,11 @@ impl RelayedResult {
     pub fn in_parts(head: Bytes, tail: String) -> Self {
         Self { head, tail }
     }
+
+    /// Returns the second part of the text: all of it, unless the result was created in two parts.
+    pub fn tail(&self) -> &str {
+        &self.tail
+    }
 }
 
 impl From<String> for RelayedResult {
