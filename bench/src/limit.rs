@@ -9,4 +9,5 @@
 )]
 
 pub mod bare;
+pub mod bare_bridge;
 pub mod bare_client;

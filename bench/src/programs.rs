@@ -1,5 +1,6 @@
 //! The programs of this binary: the benchmarks, and the servers and clients that they start.
 
+mod bridge_server;
 #[cfg(feature = "validation")]
 mod checked_server;
 mod compare;
@@ -14,7 +15,7 @@ use std::{fmt::Write as _, process::Command};
 
 use turnbuckle_bench::{
     Failure,
-    limit::{bare, bare_client},
+    limit::{bare, bare_bridge, bare_client},
     options::Options,
 };
 
@@ -30,7 +31,7 @@ struct Program {
     run: Result<Run, &'static str>,
 }
 
-const PROGRAMS: [Program; 9] = [
+const PROGRAMS: [Program; 11] = [
     Program {
         name: "instructions",
         summary: "count the instructions of one request",
@@ -62,6 +63,11 @@ const PROGRAMS: [Program; 9] = [
         run: slow_server::RUN,
     },
     Program {
+        name: "bridge-server",
+        summary: "the measured gateway",
+        run: Ok(bridge_server::run),
+    },
+    Program {
         name: "echo-client",
         summary: "the measured client",
         run: Ok(echo_client::run),
@@ -75,6 +81,11 @@ const PROGRAMS: [Program; 9] = [
         name: "bare-client",
         summary: "the limit of a client",
         run: Ok(bare_client::run),
+    },
+    Program {
+        name: "bare-bridge",
+        summary: "the limit of a gateway",
+        run: Ok(bare_bridge::run),
     },
 ];
 

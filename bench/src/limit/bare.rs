@@ -13,6 +13,7 @@ mod streams;
 
 use std::net::SocketAddr;
 
+pub(super) use self::{http::status, respond::is_initialize};
 use crate::{Failure, options::Options};
 
 const USAGE: &str = "usage: turnbuckle-bench bare (http [--listen ADDR] | streams [--listen ADDR] | slow [--listen ADDR] | stdio) [--tools N] [--more]";

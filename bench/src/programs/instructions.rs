@@ -12,12 +12,13 @@ use turnbuckle_bench::{
     Failure,
     callgrind::{Callgrind, Cost},
     options::Options,
+    process::ServerProcess,
     work::Transport,
 };
 
 use self::{
     report::{Report, Row},
-    scenario::{SCENARIOS, Scenario},
+    scenario::{Limit, SCENARIOS, Scenario},
 };
 use crate::programs;
 
@@ -89,26 +90,25 @@ impl Bench {
     /// Measures a scenario on both servers, concurrently.
     fn row(&self, scenario: &'static Scenario, product: Option<&str>) -> Result<Row, Failure> {
         let elsewhere = self.callgrind.on(1);
+        let cost = |callgrind, program, first| match scenario.limit {
+            Limit::Server => self.cost(callgrind, scenario, program, first),
+            Limit::Client => self.cost_of_client(callgrind, scenario, program),
+            Limit::Gateway(behind) => self.cost_of_gateway(callgrind, scenario, program, behind),
+        };
         let (limit, product) = thread::scope(|scope| {
             let limit = scope.spawn(|| {
                 let first = match scenario.work.transport {
                     Transport::Http => ["http", "--listen", "127.0.0.1:0"].as_slice(),
                     Transport::Stdio => &["stdio"],
                 };
-                match scenario.bare_client {
-                    Some(client) => self.cost_of_client(&elsewhere, scenario, client),
-                    None => self.cost(&elsewhere, scenario, "bare", first),
-                }
+                cost(&elsewhere, scenario.limit.program(), first)
             });
             let first = match scenario.work.transport {
                 Transport::Http => ["--listen", "127.0.0.1:0"].as_slice(),
                 Transport::Stdio => &["--stdio"],
             };
             let product = product
-                .map(|product| match scenario.bare_client {
-                    Some(_) => self.cost_of_client(&self.callgrind, scenario, product),
-                    None => self.cost(&self.callgrind, scenario, product, first),
-                })
+                .map(|product| cost(&self.callgrind, product, first))
                 .transpose();
             (limit.join(), product)
         });
@@ -133,6 +133,31 @@ impl Bench {
         let name = format!("{}.{client}", scenario.name);
         let client = programs::command(client)?;
         callgrind.per_call(scenario.work.era, calls, &client, &mut server, &name)
+    }
+
+    /// Measures a gateway in front of the bare server.
+    fn cost_of_gateway(
+        &self,
+        callgrind: &Callgrind,
+        scenario: &Scenario,
+        program: &str,
+        behind: Transport,
+    ) -> Result<Cost, Failure> {
+        let listen = ["--listen", "127.0.0.1:0"];
+        match behind {
+            // The gateway starts it.
+            Transport::Stdio => self.cost(callgrind, scenario, program, &listen),
+            Transport::Http => {
+                let mut server = programs::command("bare")?;
+                server.arg("http").args(listen);
+                let server = ServerProcess::start(&mut server)?;
+                let address = server.address().to_string();
+                let first = [&listen[..], &["--upstream", &address]].concat();
+                let cost = self.cost(callgrind, scenario, program, &first)?;
+                server.terminate()?;
+                Ok(cost)
+            }
+        }
     }
 
     fn cost(

@@ -1,7 +1,7 @@
 //! The measured requests, and the budget of each relative to the limit.
 
 use turnbuckle_bench::{
-    goals::CLIENT_TIMES,
+    goals::{CLIENT_TIMES, GATEWAY_TIMES},
     message::Era::{self, Legacy, Modern},
     work::{
         RequestKind,
@@ -20,8 +20,30 @@ pub(crate) struct Scenario {
     pub(crate) budget: Budget,
     /// The measured program.
     pub(crate) server: &'static str,
-    /// The program with the lowest possible cost, if it is not `bare`: it calls, and is measured while it does.
-    pub(crate) bare_client: Option<&'static str>,
+    /// The program with the lowest possible cost.
+    pub(crate) limit: Limit,
+}
+
+/// The program with the lowest possible cost, and how both programs are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// A server that is called.
+    Server,
+    /// A client, which calls the bare server.
+    Client,
+    /// A gateway that is called, in front of a bare server on this transport.
+    Gateway(Transport),
+}
+
+impl Limit {
+    /// Returns the name of the program.
+    pub(crate) fn program(self) -> &'static str {
+        match self {
+            Limit::Server => "bare",
+            Limit::Client => "bare-client",
+            Limit::Gateway(_) => "bare-bridge",
+        }
+    }
 }
 
 /// The highest allowed cost of a request; more is a failure of `--check`.
@@ -95,6 +117,9 @@ const CHECKED_SERVER: &str = "checked-server";
 /// A client that is written with our library.
 const ECHO_CLIENT: &str = "echo-client";
 
+/// A gateway that is written with our library.
+const BRIDGE_SERVER: &str = "bridge-server";
+
 const fn scenario(
     name: &'static str,
     (transport, era, request): (Transport, Era, RequestKind),
@@ -111,7 +136,7 @@ const fn scenario(
         requests,
         budget,
         server: ECHO_SERVER,
-        bare_client: None,
+        limit: Limit::Server,
     }
 }
 
@@ -119,12 +144,26 @@ const fn scenario(
 const fn call(name: &'static str, era: Era, budget: Budget) -> Scenario {
     Scenario {
         server: ECHO_CLIENT,
-        bare_client: Some("bare-client"),
+        limit: Limit::Client,
         ..scenario(name, (Http, era, RequestKind::Echo(50)), 300, budget)
     }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 13] = [
+/// A call of `echo` with 50 bytes over HTTP, measured at a gateway in front of a server on this transport.
+const fn relayed(name: &'static str, era: Era, behind: Transport) -> Scenario {
+    Scenario {
+        server: BRIDGE_SERVER,
+        limit: Limit::Gateway(behind),
+        ..scenario(
+            name,
+            (Http, era, RequestKind::Echo(50)),
+            300,
+            Budget::times(GATEWAY_TIMES),
+        )
+    }
+}
+
+pub(crate) const SCENARIOS: [Scenario; 17] = [
     scenario(
         "http-modern-50",
         (Http, Modern, RequestKind::Echo(50)),
@@ -209,4 +248,8 @@ pub(crate) const SCENARIOS: [Scenario; 13] = [
         Legacy,
         Budget::times(CLIENT_TIMES).of_client(),
     ),
+    relayed("gateway-modern-stdio", Modern, Stdio),
+    relayed("gateway-legacy-stdio", Legacy, Stdio),
+    relayed("gateway-modern-http", Modern, Http),
+    relayed("gateway-legacy-http", Legacy, Http),
 ];

@@ -1,0 +1,50 @@
+//! The measured gateway: ours, with the defaults, in front of the bare server.
+
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+use turnbuckle::{
+    client::{Target, http::HttpTarget, stdio::ServerCommand},
+    gateway::{Gateway, Sharing, Upstream},
+    http::Http,
+};
+use turnbuckle_bench::{Failure, options::Options};
+
+/// Serves until the process ends. With `--upstream` the server behind is there; otherwise it is a `bare stdio`.
+///
+/// `--share` lets all callers share one connection. Otherwise a session has one of its own.
+#[tokio::main]
+pub(super) async fn run(mut options: Options) -> Result<bool, Failure> {
+    let listen = options.value::<SocketAddr>("--listen")?;
+    let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let upstream = options.value::<SocketAddr>("--upstream")?;
+    let tools = options.value::<usize>("--tools")?.unwrap_or(2);
+    let sharing = if options.switch("--share") {
+        Sharing::All
+    } else {
+        Sharing::Auto
+    };
+    // The bare server always has all of its tools.
+    options.switch("--more");
+    options.finish()?;
+    let program = std::env::current_exe()?;
+    let target = move || -> Target {
+        match upstream {
+            Some(address) => HttpTarget::new(format!("http://{address}/mcp")).into(),
+            None => {
+                let command = ServerCommand::new(&program);
+                let tools = tools.to_string();
+                command.args(["bare", "stdio", "--tools", &tools]).into()
+            }
+        }
+    };
+    // Responses of modern servers carry the name of the gateway; this one makes them equal to the limit's.
+    let gateway = Gateway::new("echo", "0.1.0")
+        .upstream(Upstream::new("echo", target).sharing(sharing))
+        .start()
+        .await?;
+    let listener = TcpListener::bind(listen).await?;
+    eprintln!("listening on http://{}/mcp", listener.local_addr()?);
+    Http::new(gateway.server()).serve(listener).await?;
+    Ok(true)
+}
