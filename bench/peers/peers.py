@@ -30,6 +30,17 @@ SERVERS = {
     "typescript": Program(TYPESCRIPT, "server.mjs"),
     "python": Program(PYTHON, "server.py"),
 }
+# Gateways, which `gateway.py` starts in front of the bare server.
+SUPERGATEWAY = Npm("supergateway@4.0.0", scripts=HERE / "gateways", tools=TOOLS)
+MCP_PROXY_NPM = Npm("mcp-proxy@6.7.19", scripts=HERE / "gateways", tools=TOOLS)
+MCP_PROXY_PYPI = Pip("mcp-proxy==0.13.0", scripts=HERE / "gateways", tools=TOOLS)
+FASTMCP = Pip("fastmcp==4.1.6", scripts=HERE / "gateways", tools=TOOLS)
+GATEWAYS = {name: Program(package, name) for name, package in {
+    "supergateway": SUPERGATEWAY,
+    "mcp-proxy-npm": MCP_PROXY_NPM,
+    "mcp-proxy-pypi": MCP_PROXY_PYPI,
+    "fastmcp": FASTMCP,
+}.items()}
 CLIENTS = {"rmcp-client": Program(rust("rmcp-client"), "turnbuckle-bench-rmcp-client")}
 
 # Why a server cannot do something: by where, in which era, and what, as far as each of these matters. `check.py` sees

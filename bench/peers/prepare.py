@@ -20,7 +20,7 @@ from packages import install, run
 NODE = peers.TARGET / "tools" / "node"
 NODE_VERSION = 24
 PEERS_FILE = peers.BUILT / "peers.json"
-PROGRAMS = peers.SERVERS | peers.CLIENTS
+PROGRAMS = peers.SERVERS | peers.CLIENTS | peers.GATEWAYS
 
 
 def main(words):
@@ -43,7 +43,7 @@ def read():
 
 def need_node(programs):
     """Puts a recent node at the front of the path, as `./test` does."""
-    if all(program.package is not peers.TYPESCRIPT for program in programs) or node_version() >= 22:
+    if all(not isinstance(program.package, peers.Npm) for program in programs) or node_version() >= 22:
         return
     if not NODE.exists():
         try:
@@ -63,6 +63,8 @@ def node_version():
 def entry(name, program, missing):
     if missing is not None:
         return {"missing": missing}
+    if name in peers.GATEWAYS:
+        return {"gateway": [sys.executable, str(peers.HERE / "gateway.py"), name]}
     if name in peers.CLIENTS:
         return {"client": words(program)}
     lacks = peers.LACKS.get(name, {})

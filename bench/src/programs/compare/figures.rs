@@ -2,6 +2,7 @@
 
 mod client;
 mod crowds;
+mod gateway;
 mod growth;
 mod http;
 mod instructions;
@@ -23,6 +24,7 @@ pub(crate) fn all() -> Vec<Box<dyn Figure>> {
     figures.extend(crowds::figures());
     figures.extend(client::figures());
     figures.extend(stdio::figures());
+    figures.extend(gateway::figures());
     figures.extend(start::figures());
     figures.extend(weight::figures());
     figures

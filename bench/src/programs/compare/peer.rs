@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -60,6 +61,7 @@ pub(crate) struct Peer {
     http: Option<Vec<PathBuf>>,
     stdio: Option<Vec<PathBuf>>,
     client: Option<Vec<PathBuf>>,
+    gateway: Option<Vec<PathBuf>>,
     /// Reasons, by the words of the case: `http legacy steps`.
     lacks: BTreeMap<String, String>,
     missing: Option<String>,
@@ -109,10 +111,26 @@ impl Peer {
         Some(command)
     }
 
+    /// Returns the command of its gateway, if it has one: in front of a server over HTTP, or of a `bare stdio` that it starts.
+    pub(crate) fn gateway(&self, upstream: Option<SocketAddr>) -> Option<Command> {
+        let mut command = command(self.gateway.as_deref()?)?;
+        command.args(["--listen", "127.0.0.1:0"]);
+        match upstream {
+            // Those of peers are measured in front of a child process only.
+            Some(_) if self.role == Role::Peer => return None,
+            Some(upstream) => {
+                command.args(["--upstream", &upstream.to_string()]);
+            }
+            None => {}
+        }
+        Some(command)
+    }
+
     /// Returns whether it is of the kind that this group measures: a client, or a server.
     pub(crate) fn takes_part_in(&self, group: &str) -> bool {
         match group {
             "client" => self.client.is_some(),
+            "gateway" => self.gateway.is_some(),
             _ => self.http.is_some() || self.stdio.is_some() || self.missing.is_some(),
         }
     }
@@ -147,12 +165,13 @@ pub(crate) fn all() -> Result<Vec<Peer>, Failure> {
         let words = words.iter().map(PathBuf::from);
         Some(std::iter::once(binary.clone()).chain(words).collect())
     };
-    let own = |role, name: &str, http: &[&str], stdio: &[&str], client: &str| Peer {
+    let own = |role, name: &str, http: &[&str], stdio: &[&str], [client, gateway]: [&str; 2]| Peer {
         name: name.to_owned(),
         role,
         http: words(http),
         stdio: words(stdio),
         client: words(&[client]),
+        gateway: words(&gateway.split(' ').collect::<Vec<_>>()),
         lacks: BTreeMap::new(),
         missing: None,
     };
@@ -162,14 +181,14 @@ pub(crate) fn all() -> Result<Vec<Peer>, Failure> {
             "bare",
             &["bare", "http"],
             &["bare", "stdio"],
-            "bare-client",
+            ["bare-client", "bare-bridge"],
         ),
         own(
             Role::Ours,
             "turnbuckle",
             &["echo-server"],
             &["echo-server", "--stdio"],
-            "echo-client",
+            ["echo-client", "bridge-server --share"],
         ),
     ];
     peers.extend(prepared()?);
@@ -198,6 +217,8 @@ fn parse(text: &str) -> Result<Vec<Peer>, Failure> {
         #[serde(default)]
         client: Option<Vec<PathBuf>>,
         #[serde(default)]
+        gateway: Option<Vec<PathBuf>>,
+        #[serde(default)]
         lacks: BTreeMap<String, String>,
         #[serde(default)]
         missing: Option<String>,
@@ -214,6 +235,7 @@ fn parse(text: &str) -> Result<Vec<Peer>, Failure> {
             http: entry.http,
             stdio: entry.stdio,
             client: entry.client,
+            gateway: entry.gateway,
             lacks: entry.lacks,
             missing: entry.missing,
         })
@@ -254,7 +276,7 @@ mod tests {
 
     #[test]
     fn reads_the_prepared_peers() {
-        let text = r#"{"z":{"http":["/a","x"],"lacks":{"http legacy steps":"no progress"}},"b":{"missing":"no node"},"c":{"client":["/c"]}}"#;
+        let text = r#"{"z":{"http":["/a","x"],"lacks":{"http legacy steps":"no progress"}},"b":{"missing":"no node"},"c":{"client":["/c"]},"d":{"gateway":["/d"]}}"#;
         let peers = parse(text).unwrap();
 
         let http = peers[0].http(&["--more"]).unwrap();
@@ -268,6 +290,11 @@ mod tests {
         assert_eq!(peers[1].lacks("HTTP", &[]), Some("no node"));
         assert!(peers[2].takes_part_in("client") && !peers[2].takes_part_in("HTTP"));
         assert!(!peers[0].takes_part_in("client"));
+        assert!(peers[3].takes_part_in("gateway") && !peers[3].takes_part_in("HTTP"));
+        let upstream = SocketAddr::from(([127, 0, 0, 1], 1));
+        assert!(peers[3].gateway(Some(upstream)).is_none());
+        let gateway = peers[3].gateway(None).unwrap();
+        assert_eq!(gateway.get_args().collect::<Vec<_>>(), ["--listen", "127.0.0.1:0"]);
         assert!(parse("{").is_err());
     }
 }

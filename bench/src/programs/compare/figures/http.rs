@@ -21,7 +21,7 @@ const TIME: Duration = Duration::from_millis(800);
 
 /// Returns every figure of this group.
 pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
-    let echo = |era, bytes, connections| Http {
+    let echo = |era, bytes, connections| Call {
         era,
         request: Request::Echo(bytes),
         connections,
@@ -36,7 +36,7 @@ pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
     }
     figures.push(echo(Era::Legacy, 65_536, 32));
     for request in [Request::Add, Request::List, Request::Steps] {
-        figures.extend([Era::Modern, Era::Legacy].map(|era| Http {
+        figures.extend([Era::Modern, Era::Legacy].map(|era| Call {
             era,
             request,
             connections: 32,
@@ -48,14 +48,14 @@ pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
 
 /// The same request over some connections.
 #[derive(Clone, Copy, Debug)]
-struct Http {
-    era: Era,
-    request: Request,
-    connections: usize,
+pub(super) struct Call {
+    pub(super) era: Era,
+    pub(super) request: Request,
+    pub(super) connections: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Request {
+pub(super) enum Request {
     /// `echo` with a message of this many bytes.
     Echo(usize),
     /// `add`, which has a structured result.
@@ -66,7 +66,7 @@ enum Request {
     Steps,
 }
 
-impl Figure for Http {
+impl Figure for Call {
     fn group(&self) -> &'static str {
         "HTTP"
     }
@@ -125,16 +125,21 @@ impl Figure for Http {
             return Ok(None);
         };
         let server = places.on_the_servers_core(|| ServerProcess::start(&mut command))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let sample = runtime.block_on(self.drive(&server))?;
+        let sample = self.measure(&server)?;
         server.terminate()?;
         Ok(Some(sample))
     }
 }
 
-impl Http {
+impl Call {
+    /// Drives a running server and measures it.
+    pub(super) fn measure(&self, server: &ServerProcess) -> Result<Sample, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(self.drive(server))
+    }
+
     async fn drive(&self, server: &ServerProcess) -> Result<Sample, Failure> {
         let mut lanes = Vec::new();
         for id in 0..self.connections {
