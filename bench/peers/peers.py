@@ -34,7 +34,7 @@ SERVERS = {
 SUPERGATEWAY = Npm("supergateway@4.0.0", scripts=HERE / "gateways", tools=TOOLS)
 MCP_PROXY_NPM = Npm("mcp-proxy@6.7.19", scripts=HERE / "gateways", tools=TOOLS)
 MCP_PROXY_PYPI = Pip("mcp-proxy==0.13.0", scripts=HERE / "gateways", tools=TOOLS)
-FASTMCP = Pip("fastmcp==4.1.6", scripts=HERE / "gateways", tools=TOOLS)
+FASTMCP = Pip("fastmcp==4.1.2", scripts=HERE / "gateways", tools=TOOLS)
 GATEWAYS = {name: Program(package, name) for name, package in {
     "supergateway": SUPERGATEWAY,
     "mcp-proxy-npm": MCP_PROXY_NPM,

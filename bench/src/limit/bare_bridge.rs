@@ -19,6 +19,8 @@ pub async fn run(mut options: Options) -> Result<bool, Failure> {
     let tools = options.value::<usize>("--tools")?;
     // The bare server always has all of its tools.
     options.switch("--more");
+    // It passes messages of both eras.
+    options.switch("--legacy");
     options.finish()?;
     match upstream {
         Some(upstream) => proxy::serve(listen, upstream).await?,

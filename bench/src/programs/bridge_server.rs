@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use tokio::net::TcpListener;
 use turnbuckle::{
-    client::{Target, http::HttpTarget, stdio::ServerCommand},
+    client::{LifecycleMode, Target, http::HttpTarget, stdio::ServerCommand},
     gateway::{Gateway, Sharing, Upstream},
     http::Http,
 };
@@ -12,7 +12,8 @@ use turnbuckle_bench::{Failure, options::Options};
 
 /// Serves until the process ends. With `--upstream` the server behind is there; otherwise it is a `bare stdio`.
 ///
-/// `--share` lets all callers share one connection. Otherwise a session has one of its own.
+/// `--share` lets all callers share one connection. Otherwise a session has one of its own. With `--legacy` the server
+/// behind gets sessions, although the bare server supports both eras.
 #[tokio::main]
 pub(super) async fn run(mut options: Options) -> Result<bool, Failure> {
     let listen = options.value::<SocketAddr>("--listen")?;
@@ -23,6 +24,11 @@ pub(super) async fn run(mut options: Options) -> Result<bool, Failure> {
         Sharing::All
     } else {
         Sharing::Auto
+    };
+    let lifecycle = if options.switch("--legacy") {
+        LifecycleMode::Legacy
+    } else {
+        LifecycleMode::Modern
     };
     // The bare server always has all of its tools.
     options.switch("--more");
@@ -40,7 +46,11 @@ pub(super) async fn run(mut options: Options) -> Result<bool, Failure> {
     };
     // Responses of modern servers carry the name of the gateway; this one makes them equal to the limit's.
     let gateway = Gateway::new("echo", "0.1.0")
-        .upstream(Upstream::new("echo", target).sharing(sharing))
+        .upstream(
+            Upstream::new("echo", target)
+                .sharing(sharing)
+                .lifecycle_mode(lifecycle),
+        )
         .start()
         .await?;
     let listener = TcpListener::bind(listen).await?;

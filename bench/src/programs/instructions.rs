@@ -11,6 +11,7 @@ use std::{path::PathBuf, thread};
 use turnbuckle_bench::{
     Failure,
     callgrind::{Callgrind, Cost},
+    message::Era,
     options::Options,
     process::ServerProcess,
     work::Transport,
@@ -144,15 +145,19 @@ impl Bench {
         behind: Transport,
     ) -> Result<Cost, Failure> {
         let listen = ["--listen", "127.0.0.1:0"];
+        let mut first = listen.to_vec();
+        if scenario.work.era == Era::Legacy {
+            first.push("--legacy");
+        }
         match behind {
             // The gateway starts it.
-            Transport::Stdio => self.cost(callgrind, scenario, program, &listen),
+            Transport::Stdio => self.cost(callgrind, scenario, program, &first),
             Transport::Http => {
                 let mut server = programs::command("bare")?;
                 server.arg("http").args(listen);
                 let server = ServerProcess::start(&mut server)?;
                 let address = server.address().to_string();
-                let first = [&listen[..], &["--upstream", &address]].concat();
+                first.extend(["--upstream", &address]);
                 let cost = self.cost(callgrind, scenario, program, &first)?;
                 server.terminate()?;
                 Ok(cost)

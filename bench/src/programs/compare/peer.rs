@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use turnbuckle_bench::Failure;
+use turnbuckle_bench::{Failure, message::Era};
 
 /// The role of a program in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,7 +112,7 @@ impl Peer {
     }
 
     /// Returns the command of its gateway, if it has one: in front of a server over HTTP, or of a `bare stdio` that it starts.
-    pub(crate) fn gateway(&self, upstream: Option<SocketAddr>) -> Option<Command> {
+    pub(crate) fn gateway(&self, upstream: Option<SocketAddr>, era: Era) -> Option<Command> {
         let mut command = command(self.gateway.as_deref()?)?;
         command.args(["--listen", "127.0.0.1:0"]);
         match upstream {
@@ -122,6 +122,9 @@ impl Peer {
                 command.args(["--upstream", &upstream.to_string()]);
             }
             None => {}
+        }
+        if era == Era::Legacy && self.role != Role::Peer {
+            command.arg("--legacy");
         }
         Some(command)
     }
@@ -165,16 +168,17 @@ pub(crate) fn all() -> Result<Vec<Peer>, Failure> {
         let words = words.iter().map(PathBuf::from);
         Some(std::iter::once(binary.clone()).chain(words).collect())
     };
-    let own = |role, name: &str, http: &[&str], stdio: &[&str], [client, gateway]: [&str; 2]| Peer {
-        name: name.to_owned(),
-        role,
-        http: words(http),
-        stdio: words(stdio),
-        client: words(&[client]),
-        gateway: words(&gateway.split(' ').collect::<Vec<_>>()),
-        lacks: BTreeMap::new(),
-        missing: None,
-    };
+    let own =
+        |role, name: &str, http: &[&str], stdio: &[&str], [client, gateway]: [&str; 2]| Peer {
+            name: name.to_owned(),
+            role,
+            http: words(http),
+            stdio: words(stdio),
+            client: words(&[client]),
+            gateway: words(&gateway.split(' ').collect::<Vec<_>>()),
+            lacks: BTreeMap::new(),
+            missing: None,
+        };
     let mut peers = vec![
         own(
             Role::Limit,
@@ -292,9 +296,12 @@ mod tests {
         assert!(!peers[0].takes_part_in("client"));
         assert!(peers[3].takes_part_in("gateway") && !peers[3].takes_part_in("HTTP"));
         let upstream = SocketAddr::from(([127, 0, 0, 1], 1));
-        assert!(peers[3].gateway(Some(upstream)).is_none());
-        let gateway = peers[3].gateway(None).unwrap();
-        assert_eq!(gateway.get_args().collect::<Vec<_>>(), ["--listen", "127.0.0.1:0"]);
+        assert!(peers[3].gateway(Some(upstream), Era::Legacy).is_none());
+        let gateway = peers[3].gateway(None, Era::Legacy).unwrap();
+        assert_eq!(
+            gateway.get_args().collect::<Vec<_>>(),
+            ["--listen", "127.0.0.1:0"]
+        );
         assert!(parse("{").is_err());
     }
 }

@@ -81,7 +81,7 @@ impl Figure for Relayed {
             }
         };
         let upstream = server.as_ref().map(ServerProcess::address);
-        let Some(mut command) = peer.gateway(upstream) else {
+        let Some(mut command) = peer.gateway(upstream, self.call.era) else {
             return Ok(None);
         };
         let gateway = places.on_the_servers_core(|| ServerProcess::start(&mut command))?;
