@@ -4,13 +4,13 @@ pub(crate) mod delivery;
 mod inputs;
 mod round_trips;
 pub(crate) mod running;
+mod state_purpose;
 mod suspendable;
 pub(crate) mod suspended;
 pub(crate) mod url_elicitation;
 
 use std::{sync::Arc, time::Duration};
 
-use sha2::{Digest, Sha256};
 use turnbuckle_client::{
     CallError,
     relay::{RelayRequest, RelayResult},
@@ -26,6 +26,7 @@ use turnbuckle_server::relay::RelayedRequest;
 
 use self::{
     running::{RunningCall, tool_error},
+    state_purpose::StatePurpose,
     suspended::{OpenCall, call_again},
     url_elicitation::{id_of, required_elicitations},
 };
@@ -83,7 +84,7 @@ impl GatewayState {
         target: Option<&TargetName>,
     ) -> Result<String, RpcError> {
         let params = RawObject::parse(request.params())?;
-        let purpose = state_purpose(server, request, &params, target);
+        let purpose = StatePurpose::new(server, request, &params, target);
         // Before anything is connected: a suspended call has its connection.
         if let Some(open) = self.resume(request, &params, &purpose)? {
             return self.await_open_call(open, request, &purpose).await;
@@ -126,7 +127,7 @@ impl GatewayState {
                 let open = relayed.open_call(&call)?;
                 return self.await_open_call(open, request, &purpose).await;
             }
-            ClientRequestPath::RoundTrips => relayed.round_trips(&call).await,
+            ClientRequestPath::RoundTrips => Box::pin(relayed.round_trips(&call)).await,
         };
         result
     }
@@ -136,7 +137,7 @@ impl GatewayState {
         &self,
         request: &RelayedRequest,
         params: &RawObject<'_>,
-        purpose: &str,
+        purpose: &StatePurpose<'_>,
     ) -> Result<Option<OpenCall>, RpcError> {
         if !is_stateless(request.revision()) {
             return Ok(None);
@@ -146,7 +147,7 @@ impl GatewayState {
         };
         let responses = params.get("inputResponses").unwrap_or("{}");
         self.suspended
-            .resume(&state, responses, request, purpose)
+            .resume(&state, responses, request, purpose.as_str())
             .transpose()
     }
 
@@ -166,7 +167,7 @@ struct RelayedCall<'a> {
     target: Option<&'a TargetName>,
     pair: RevisionPair,
     /// What a sealed state is bound to.
-    purpose: &'a str,
+    purpose: &'a StatePurpose<'a>,
 }
 
 impl RelayedCall<'_> {
@@ -189,7 +190,7 @@ impl RelayedCall<'_> {
             added.push(("inputResponses", responses.to_owned()));
         }
         if let Some(sealed) = self.params.string("requestState")? {
-            let state = self.request.open(&sealed, self.purpose);
+            let state = self.request.open(&sealed, self.purpose.as_str());
             let state = state.and_then(|state| String::from_utf8(state).ok());
             let invalid = || {
                 RpcError::invalid_params("`requestState` is not valid for this request; call again")
@@ -212,7 +213,7 @@ impl RelayedCall<'_> {
         if let Some(state) = object.get("requestState") {
             let sealed = self
                 .request
-                .seal(state.as_bytes(), self.purpose, STATE_LIFETIME);
+                .seal(state.as_bytes(), self.purpose.as_str(), STATE_LIFETIME);
             set.push(("requestState", crate::raw_json::quote(&sealed)));
         }
         let result =
@@ -223,7 +224,7 @@ impl RelayedCall<'_> {
     /// Returns the request for the server: renamed, without the members of this side, and with `added` ones.
     fn outgoing(&self, added: &[(&str, String)]) -> Result<RelayRequest, RpcError> {
         let (request, target) = (self.request, self.target);
-        let mut params = ObjectWriter::new();
+        let mut params = ObjectWriter::with_capacity(request.params().len());
         for (name, value) in self.params.members() {
             if OWN_MEMBERS.contains(&&*name) {
                 continue;
@@ -239,8 +240,11 @@ impl RelayedCall<'_> {
         let mut outgoing = RelayRequest::new(request.method().to_owned(), params.finish());
         outgoing.meta = self.meta()?;
         outgoing.name = target_header(request.method(), target, self.params);
-        outgoing.capabilities = Some(relayed_capabilities(request));
-        outgoing.client_info = Some(self.gateway.pool.client_info(self.connection, request));
+        // A legacy server has learned them when the connection was opened.
+        if is_stateless(self.pair.upstream) {
+            outgoing.capabilities = Some(relayed_capabilities(request));
+            outgoing.client_info = Some(self.gateway.pool.client_info(self.connection, request));
+        }
         outgoing.log_level = request.log_level();
         outgoing.progress = request.progress_token().is_some();
         outgoing.timeouts = self.connection.server.settings.timeouts;
@@ -332,26 +336,4 @@ fn target_header(
         Some(target) => Some(target.original.clone()),
         None => params.string(member).ok()?.map(String::from),
     }
-}
-
-/// Returns what a sealed state is bound to, in addition to the caller: server, method, target and arguments.
-fn state_purpose(
-    server: &UpstreamServer,
-    request: &RelayedRequest,
-    params: &RawObject<'_>,
-    target: Option<&TargetName>,
-) -> String {
-    let mut digest = Sha256::new();
-    for part in [
-        server.name(),
-        request.method(),
-        target.map_or("", |target| &target.original),
-        params.get("arguments").unwrap_or(""),
-        params.get("uri").unwrap_or(""),
-    ] {
-        digest.update(part.len().to_be_bytes());
-        digest.update(part);
-    }
-    let digest = digest.finalize();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

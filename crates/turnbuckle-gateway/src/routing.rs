@@ -45,8 +45,11 @@ impl GatewayState {
             Some(ListKind::Tools) if self.catalog.settings.search_mode => {
                 self.list_search_tools(request)
             }
-            Some(kind @ (ListKind::Tools | ListKind::Prompts)) => self.list(kind, request).await,
-            Some(kind) => self.list_resources(kind, request).await,
+            // Boxed, so that the future of a call stays small.
+            Some(kind @ (ListKind::Tools | ListKind::Prompts)) => {
+                Box::pin(self.list(kind, request)).await
+            }
+            Some(kind) => Box::pin(self.list_resources(kind, request)).await,
             None => self.relay(request).await.map(RelayedResult::from),
         }
     }
@@ -54,7 +57,7 @@ impl GatewayState {
     async fn relay(self: &Arc<Self>, request: &RelayedRequest) -> Result<String, RpcError> {
         match request.method() {
             "tools/call" if self.catalog.settings.search_mode => {
-                self.call_search_tool(request).await
+                Box::pin(self.call_search_tool(request)).await
             }
             "tools/call" => self.relay_named(ListKind::Tools, "name", request).await,
             "prompts/get" => self.relay_named(ListKind::Prompts, "name", request).await,
@@ -62,14 +65,16 @@ impl GatewayState {
                 self.own_result(&self.read_states(), request)
             }
             "resources/read" => self.relay_named(ListKind::Resources, "uri", request).await,
-            "resources/subscribe" | "resources/unsubscribe" => self.subscribe(request).await,
-            "completion/complete" => self.complete(request).await,
-            "logging/setLevel" => self.set_log_level(request).await,
+            "resources/subscribe" | "resources/unsubscribe" => {
+                Box::pin(self.subscribe(request)).await
+            }
+            "completion/complete" => Box::pin(self.complete(request)).await,
+            "logging/setLevel" => Box::pin(self.set_log_level(request)).await,
             method if method.starts_with("tasks/") => Err(RpcError::method_not_found(method)),
             method => match self.only_server() {
                 Some(server) => {
                     self.limit_rate(&server, request)?;
-                    self.relay_call(&server, request, None).await
+                    Box::pin(self.relay_call(&server, request, None)).await
                 }
                 None => Err(RpcError::method_not_found(method)),
             },
@@ -149,7 +154,7 @@ impl GatewayState {
                     Some(found) => Some(found),
                     None => {
                         // The lists may have changed, or were never requested.
-                        self.collect(kind, request).await;
+                        Box::pin(self.collect(kind, request)).await;
                         self.find(kind, name)
                     }
                 };
@@ -158,9 +163,11 @@ impl GatewayState {
                     self.unknown(kind, name, request)
                 })?
             }
-            ListKind::Resources => self.find_resource(name, request).await.map_err(not_found)?,
+            ListKind::Resources => Box::pin(self.find_resource(name, request))
+                .await
+                .map_err(not_found)?,
             ListKind::Templates => {
-                let found = self.find_template(name, request).await;
+                let found = Box::pin(self.find_template(name, request)).await;
                 found.ok_or_else(|| self.unknown(kind, name, request))?
             }
         };

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use turnbuckle_protocol::{Revision, RpcError, jsonrpc::RawObject, types::ClientCapabilities};
-use turnbuckle_server::relay::RelayedRequest;
+use turnbuckle_server::{middleware::SessionKey, relay::RelayedRequest};
 
 use crate::{
     calls::{
@@ -18,9 +18,14 @@ use crate::{
 };
 
 /// Identifies the caller of a request: its principal, or the session or connection it belongs to.
-///
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Caller {
+    Principal(Arc<str>),
+    Session(SessionKey),
+}
+
 /// `None` if nothing shows that two requests come from one caller.
-pub(crate) type CallerKey = Option<Arc<str>>;
+pub(crate) type CallerKey = Option<Caller>;
 
 /// A request that runs on an upstream connection.
 pub(crate) struct RunningCall {

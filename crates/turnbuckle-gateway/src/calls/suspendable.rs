@@ -17,6 +17,7 @@ use crate::{
         RelayedCall, finish,
         inputs::PendingInput,
         running::{RunningCall, tool_error, with_server_name},
+        state_purpose::StatePurpose,
         suspended::{CallEvent, MAX_ROUND_TRIPS, OpenCall, RETRY_TIMEOUT},
         url_elicitation::{id_of, required_elicitations, url_of},
     },
@@ -58,12 +59,12 @@ impl GatewayState {
         &self,
         mut open: OpenCall,
         request: &RelayedRequest,
-        purpose: &str,
+        purpose: &StatePurpose<'_>,
     ) -> Result<String, RpcError> {
         match open.next().await {
             CallEvent::Outcome(outcome) => outcome,
             CallEvent::InputRequests(requests) => {
-                let state = self.suspended.suspend(open, request, purpose)?;
+                let state = self.suspended.suspend(open, request, purpose.as_str())?;
                 let mut out = ObjectWriter::new();
                 out.string("resultType", "input_required");
                 out.member("inputRequests", &requests);

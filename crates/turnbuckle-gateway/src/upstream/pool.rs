@@ -14,7 +14,7 @@ use turnbuckle_protocol::{
 use turnbuckle_server::{middleware::SessionKey, relay::RelayedRequest};
 
 use crate::{
-    calls::running::{CallerKey, RunningCall},
+    calls::running::{Caller, CallerKey, RunningCall},
     errors,
     gateway::GatewayEvents,
     lock,
@@ -378,8 +378,10 @@ fn principal_key(request: &RelayedRequest) -> Option<Arc<str>> {
 
 /// Identifies the caller of a request.
 pub(crate) fn caller_key(request: &RelayedRequest) -> CallerKey {
-    let of_session = || Some(format!("{:?}", request.session()?).into());
-    principal_key(request).or_else(of_session)
+    match principal_key(request) {
+        Some(principal) => Some(Caller::Principal(principal)),
+        None => request.session().map(Caller::Session),
+    }
 }
 
 /// Returns the capabilities of the client that the gateway can relay.
