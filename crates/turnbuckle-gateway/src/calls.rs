@@ -309,8 +309,11 @@ fn finish(
 ) -> Result<String, RpcError> {
     let server = connection.server.name();
     match result {
-        Ok(result) => convert::result(method, result.json(), pair, &gateway.identity)
-            .map_err(|error| errors::invalid_result(server, &error)),
+        Ok(result) => {
+            let result = gateway.with_shown_uris(&connection.server, method, result.json());
+            convert::result(method, &result, pair, &gateway.identity)
+                .map_err(|error| errors::invalid_result(server, &error))
+        }
         Err(error) => {
             let error = errors::call_failure(server, error);
             // A legacy tool says what it needs in its result, which a model can read.

@@ -23,7 +23,7 @@ use turnbuckle_server::{
 use crate::{
     audit::{AuditSink, SharedSink},
     calls::suspended::SuspendedCalls,
-    catalog::{Catalog, CatalogSettings},
+    catalog::{Catalog, CatalogSettings, uris::own_uri},
     convert::{self, ListKind},
     metrics::{GatewayMetrics, Operations},
     observation::{Outcome, result_outcome},
@@ -420,9 +420,16 @@ impl GatewayEvents for GatewayState {
     }
 
     fn resource_updated(&self, server: &Arc<UpstreamServer>, uri: &str) {
-        if let Some(front) = self.front() {
-            front.resource_updated(self.shown_uri(ListKind::Resources, server, uri));
+        let Some(front) = self.front() else {
+            return;
+        };
+        let shown = self.shown_uri(ListKind::Resources, server, uri);
+        // Clients can subscribe to this form of every URI.
+        let own = own_uri(server.name(), uri);
+        if self.servers().len() > 1 && own != shown {
+            front.resource_updated(own);
         }
+        front.resource_updated(shown);
     }
 
     fn server_responded(

@@ -131,12 +131,11 @@ impl GatewayState {
         }
         let relayed = self.relay_call(server, request, Some(&target));
         match relayed.instrument(call_span(server, &target)).await {
-            Ok(result) => Ok(self.with_shown_uris(server, request.method(), result)),
             // A model can read this, and may use another tool.
             Err(error) if is_call && is_down(&error) => {
                 self.own_result(&tool_error(&down_message(server)), request)
             }
-            Err(error) => Err(error),
+            outcome => outcome,
         }
     }
 

@@ -104,6 +104,16 @@ pub(crate) struct BridgeCommand {
     #[arg(long, value_enum, default_value_t)]
     prefix: PrefixOption,
 
+    /// Limit names of tools of several servers to N bytes
+    ///
+    /// A longer name becomes its prefix, its end, and a digest.
+    #[arg(long = "max-name", value_name = "N", default_value = "128", value_parser = clap::value_parser!(u16).range(16..))]
+    max_name_length: u16,
+
+    /// List tools to search, describe and call all others
+    #[arg(long)]
+    search: bool,
+
     /// Use this era of the protocol towards the servers [default: auto]
     #[arg(long, value_name = "ERA", value_enum)]
     server_era: Option<EraOption>,
@@ -296,6 +306,8 @@ impl BridgeCommand {
             .authenticated_callers(self.has_authenticated_callers)
             .idle_timeout(self.idle)
             .max_connections(self.max_connections.get())
+            .max_name_length(self.max_name_length.into())
+            .search_mode(self.search)
             .prefix(match self.prefix {
                 PrefixOption::Auto => PrefixMode::Auto,
                 PrefixOption::Always => PrefixMode::Always,

@@ -22,10 +22,13 @@ use crate::{
 /// Maximum size of the definitions on a page, unless there is only one.
 const MAX_PAGE_BYTES: usize = 16 * 1024 * 1024;
 
+/// The list of a server.
+pub(crate) type ListPart = (Arc<UpstreamServer>, Arc<ServerList>);
+
 /// The lists of several servers as one.
 pub(crate) struct MergedList {
     kind: ListKind,
-    parts: Vec<(Arc<UpstreamServer>, Arc<ServerList>)>,
+    parts: Vec<ListPart>,
     /// The version of the server states, which are part of the written list.
     states_version: u64,
     items: Vec<MergedItem>,
@@ -48,7 +51,7 @@ impl MergedList {
     /// Merges the lists of servers, in the order of the configuration.
     pub(crate) fn new(
         kind: ListKind,
-        parts: Vec<(Arc<UpstreamServer>, Arc<ServerList>)>,
+        parts: Vec<ListPart>,
         states_version: u64,
         naming: &Naming<'_>,
         names: &mut NameTable,
@@ -103,15 +106,10 @@ impl MergedList {
     }
 
     /// Returns whether the list was made of these parts.
-    pub(crate) fn is_made_of(
-        &self,
-        parts: &[(Arc<UpstreamServer>, Arc<ServerList>)],
-        states_version: u64,
-    ) -> bool {
-        let is_same = |((server, list), (other_server, other_list)): (
-            &(Arc<UpstreamServer>, Arc<ServerList>),
-            &(Arc<UpstreamServer>, Arc<ServerList>),
-        )| Arc::ptr_eq(server, other_server) && list.id == other_list.id;
+    pub(crate) fn is_made_of(&self, parts: &[ListPart], states_version: u64) -> bool {
+        let is_same = |(known, part): (&ListPart, &ListPart)| {
+            Arc::ptr_eq(&known.0, &part.0) && known.1.id == part.1.id
+        };
         self.states_version == states_version
             && self.parts.len() == parts.len()
             && self.parts.iter().zip(parts).all(is_same)

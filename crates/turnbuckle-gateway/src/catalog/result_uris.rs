@@ -1,6 +1,6 @@
 //! URIs inside results: where clients know a resource under another URI than its server, results have that one.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 use turnbuckle_protocol::{RpcError, jsonrpc::RawObject};
@@ -14,22 +14,22 @@ use crate::{
 
 impl GatewayState {
     /// Replaces the URIs of resources in a result of a server.
-    pub(crate) fn with_shown_uris(
+    pub(crate) fn with_shown_uris<'r>(
         &self,
-        server: &Arc<UpstreamServer>,
+        server: &UpstreamServer,
         method: &str,
-        result: String,
-    ) -> String {
+        result: &'r str,
+    ) -> Cow<'r, str> {
         if !self.catalog.has_renamed_uris() || !result.contains("\"uri\"") {
-            return result;
+            return Cow::Borrowed(result);
         }
         let map = |uri: &str| self.shown_uri(ListKind::Resources, server, uri);
-        match with_uris(method, &result, &map) {
-            Ok(Some(mapped)) => mapped,
-            Ok(None) => result,
+        match with_uris(method, result, &map) {
+            Ok(Some(mapped)) => Cow::Owned(mapped),
+            Ok(None) => Cow::Borrowed(result),
             Err(error) => {
                 tracing::debug!(server = server.name(), error = %error.message, "URIs stay");
-                result
+                Cow::Borrowed(result)
             }
         }
     }
@@ -37,15 +37,17 @@ impl GatewayState {
 
 type MapUri<'a> = &'a dyn Fn(&str) -> String;
 
+/// Replaces the URIs of an entry; `None` if none differs.
+type MapEntry = fn(&str, MapUri<'_>) -> Result<Option<String>, RpcError>;
+
 /// Returns the result with other URIs, or `None` if none differs.
 fn with_uris(method: &str, result: &str, map: MapUri<'_>) -> Result<Option<String>, RpcError> {
-    let (member, map_entry): (_, fn(&str, MapUri<'_>) -> Result<Option<String>, RpcError>) =
-        match method {
-            "tools/call" => ("content", content_block),
-            "prompts/get" => ("messages", prompt_message),
-            "resources/read" => ("contents", with_uri),
-            _ => return Ok(None),
-        };
+    let (member, map_entry): (_, MapEntry) = match method {
+        "tools/call" => ("content", content_block),
+        "prompts/get" => ("messages", prompt_message),
+        "resources/read" => ("contents", with_uri),
+        _ => return Ok(None),
+    };
     replace_member(result, member, |list| entries(list, map, map_entry))
 }
 

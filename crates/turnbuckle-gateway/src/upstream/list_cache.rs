@@ -241,6 +241,7 @@ impl ServerLists {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Lifetime {
     expires: Option<Instant>,
     stale_at: Instant,
