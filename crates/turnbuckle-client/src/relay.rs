@@ -128,6 +128,8 @@ pub struct RelayRequest {
     pub name: Option<String>,
     /// The `Mcp-Param-*` headers.
     pub param_headers: Vec<(HeaderName, HeaderValue)>,
+    /// Further HTTP headers, for servers of every revision.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The capabilities to declare in place of those of the connection; only for servers of 2026-07-28.
     pub capabilities: Option<ClientCapabilities>,
     /// The client info to send in place of that of the connection; only for servers of 2026-07-28.
@@ -149,6 +151,7 @@ impl RelayRequest {
             meta: String::new(),
             name: None,
             param_headers: Vec::new(),
+            headers: Vec::new(),
             capabilities: None,
             client_info: None,
             log_level: None,
@@ -292,6 +295,7 @@ impl Client {
             meta: &request.meta,
             log_level: request.log_level,
             param_headers: &request.param_headers,
+            headers: &request.headers,
         };
         outgoing.rules = Arc::clone(&rules);
         encode::fill_raw(outgoing, &raw).map_err(unsendable)

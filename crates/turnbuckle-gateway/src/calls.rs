@@ -38,6 +38,7 @@ use crate::{
     upstream::{
         UpstreamServer,
         connection::Connection,
+        forward_headers::forwarded_headers,
         pool::{caller_key, relayed_capabilities},
     },
 };
@@ -83,6 +84,28 @@ impl GatewayState {
         request: &RelayedRequest,
         target: Option<&TargetName>,
     ) -> Result<String, RpcError> {
+        let result = self.relay_call_once(server, request, target).await;
+        match result {
+            Err(error) if errors::requires_login(server.name(), &error) => {
+                let error = server.login_error();
+                if request.method() != "tools/call" {
+                    return Err(error);
+                }
+                // A model can read this, and tell the user.
+                let pair = RevisionPair::of_own_result(request.revision());
+                let result = tool_error(&error.message);
+                convert::result("tools/call", &result, pair, &self.identity)
+            }
+            result => result,
+        }
+    }
+
+    async fn relay_call_once(
+        self: &Arc<Self>,
+        server: &Arc<UpstreamServer>,
+        request: &RelayedRequest,
+        target: Option<&TargetName>,
+    ) -> Result<String, RpcError> {
         let params = RawObject::parse(request.params())?;
         let purpose = StatePurpose::new(server, request, &params, target);
         // Before anything is connected: a suspended call has its connection.
@@ -94,7 +117,11 @@ impl GatewayState {
         let call = RunningCall::new(request, &params, caller_key(request), label);
         let connection = match self.pool.get(server, request, Some(&call)).await {
             Ok(connection) => connection,
-            Err(error) if request.method() == "tools/call" && !is_stateless(downstream) => {
+            Err(error)
+                if request.method() == "tools/call"
+                    && !is_stateless(downstream)
+                    && !errors::requires_login(server.name(), &error) =>
+            {
                 // A model can read this, and may use another tool.
                 tracing::debug!(
                     server = server.name(),
@@ -247,7 +274,9 @@ impl RelayedCall<'_> {
         }
         outgoing.log_level = request.log_level();
         outgoing.progress = request.progress_token().is_some();
-        outgoing.timeouts = self.connection.server.settings.timeouts;
+        let settings = &self.connection.server.settings;
+        outgoing.headers = forwarded_headers(&settings.forward_headers, request);
+        outgoing.timeouts = settings.timeouts;
         Ok(outgoing)
     }
 

@@ -14,6 +14,9 @@ use turnbuckle_client::{
 use turnbuckle_protocol::RpcError;
 use turnbuckle_server::relay::RelayedRequest;
 
+/// The class of a server that rejects the credentials of the gateway, or requires some.
+pub(crate) const LOGIN_REQUIRED: &str = "login required";
+
 /// Returns the class of a failed connection.
 pub(crate) fn connect_reason(error: &ConnectError) -> String {
     let class = match error {
@@ -24,12 +27,12 @@ pub(crate) fn connect_reason(error: &ConnectError) -> String {
             | SpawnError::NoFolder { .. },
         ) => "not found",
         ConnectError::SpawnFailed(_) => "not started",
-        ConnectError::Authorization(_) => "login required",
+        ConnectError::Authorization(_) => LOGIN_REQUIRED,
         ConnectError::NoCommonRevision { .. } => "no common revision",
         ConnectError::TimedOut { .. } => "timeout",
         ConnectError::Rejected { status, .. } => {
             return status.map_or("rejected".to_owned(), |status| {
-                format!("HTTP status {}", status.as_u16())
+                status_reason(status.as_u16())
             });
         }
         ConnectError::InvalidResponse { .. } => "invalid response",
@@ -43,10 +46,10 @@ pub(crate) fn transport_reason(error: &TransportError) -> String {
     let class = match error {
         TransportError::ProcessExited(exited) => return exit_reason(exited),
         TransportError::ErrorResponse(response) => {
-            return format!("HTTP status {}", response.status.as_u16());
+            return status_reason(response.status.as_u16());
         }
         TransportError::Closed | TransportError::ClientClosed => "closed",
-        TransportError::Authorization(_) => "login required",
+        TransportError::Authorization(_) => LOGIN_REQUIRED,
         TransportError::SessionEnded => "session ended",
         TransportError::MessageTooLarge { .. } => "message too large",
         TransportError::Http(error) => http_reason(error),
@@ -54,6 +57,13 @@ pub(crate) fn transport_reason(error: &TransportError) -> String {
         _ => "invalid response",
     };
     class.to_owned()
+}
+
+fn status_reason(status: u16) -> String {
+    match status {
+        401 | 403 => LOGIN_REQUIRED.to_owned(),
+        status => format!("HTTP status {status}"),
+    }
 }
 
 fn exit_reason(exited: &ProcessExited) -> String {
@@ -69,7 +79,7 @@ fn http_reason(error: &HttpError) -> &'static str {
         HttpError::Connect { source, .. } => dial_reason(&**source),
         HttpError::ConnectTimedOut { .. } | HttpError::SendTimedOut { .. } => "timeout",
         HttpError::ConnectionBroken(_) => "closed",
-        HttpError::Authorization(_) => "login required",
+        HttpError::Authorization(_) => LOGIN_REQUIRED,
         HttpError::NoTls | HttpError::Tls(_) => "tls",
         HttpError::TooLarge { .. } => "message too large",
         HttpError::OtherOrigin { .. }
@@ -126,6 +136,22 @@ pub(crate) fn down(server: &str, reason: &str, since: Option<&str>) -> RpcError 
     RpcError::internal(format!("server `{server}` is down{time}: {reason}")).with_data(data)
 }
 
+/// Returns the error for a request to a server that requires a login; it had no effect.
+pub(crate) fn login_required(server: &str, hint: Option<&str>) -> RpcError {
+    let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
+    RpcError::internal(format!("server `{server}` requires a login{hint}"))
+        .with_data(json!({ "server": server, "kind": LOGIN_KIND, "effect": "none" }))
+}
+
+/// The kind of errors because of a missing login.
+const LOGIN_KIND: &str = "login";
+
+/// Returns whether a server requires a login. Servers cannot send such an error: it has the name of the server.
+pub(crate) fn requires_login(server: &str, error: &RpcError) -> bool {
+    let data = error.data.as_ref();
+    data.is_some_and(|data| data["kind"] == LOGIN_KIND && data["server"] == server)
+}
+
 /// Returns the error for a request that would need one connection too many; it was not sent.
 pub(crate) fn busy(server: &str) -> RpcError {
     RpcError::internal(format!("server `{server}` has too many connections"))
@@ -140,6 +166,13 @@ pub(crate) fn closing(server: &str) -> RpcError {
 
 /// Returns the error for a failed request.
 pub(crate) fn call_failure(server: &str, error: CallError) -> RpcError {
+    if error
+        .status()
+        .is_some_and(|status| matches!(status.as_u16(), 401 | 403))
+    {
+        tracing::debug!(server, %error, "a server rejected the credentials");
+        return login_required(server, None);
+    }
     let unsent = error.is_unsent();
     let retry_after = error.retry_after().or_else(|| overload_delay(&error));
     let (kind, message) = match error {
@@ -149,7 +182,7 @@ pub(crate) fn call_failure(server: &str, error: CallError) -> RpcError {
             "timeout",
             format!("server `{server}` did not respond within {limit:?}"),
         ),
-        CallError::Authorization { .. } => ("login", format!("server `{server}` requires a login")),
+        CallError::Authorization { .. } => return login_required(server, None),
         CallError::Disconnected { source, .. }
         | CallError::EffectUnknown { source, .. }
         | CallError::NotConnected { source, .. } => {

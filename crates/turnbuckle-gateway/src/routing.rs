@@ -190,7 +190,9 @@ impl GatewayState {
     /// Returns the error for a name that no server has.
     fn unknown(&self, kind: ListKind, name: &str, request: &RelayedRequest) -> RpcError {
         let servers = self.servers();
-        let down = servers.iter().filter(|server| !server.is_up());
+        let down = servers
+            .iter()
+            .filter(|server| !server.is_up() && !server.needs_login());
         let down: Vec<_> = down.map(|server| server.name()).collect();
         let item = match kind {
             ListKind::Tools => "tool",
@@ -200,6 +202,9 @@ impl GatewayState {
         let mut message = format!("unknown {item} `{name}`");
         if !down.is_empty() {
             message.push_str(&format!("; these servers are down: {}", down.join(", ")));
+        }
+        for server in servers.iter().filter(|server| server.needs_login()) {
+            message.push_str(&format!("; {}", server.login_error().message));
         }
         let code = match kind {
             ListKind::Resources if !is_stateless(request.revision()) => code::RESOURCE_NOT_FOUND,

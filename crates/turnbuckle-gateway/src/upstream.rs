@@ -3,6 +3,7 @@
 pub(crate) mod attribution;
 mod client_requests;
 pub(crate) mod connection;
+pub(crate) mod forward_headers;
 mod health;
 pub(crate) mod interest;
 pub(crate) mod list_cache;
@@ -21,11 +22,12 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
+use http::HeaderName;
 use tokio::time::Instant;
 use turnbuckle_client::{LifecycleMode, ServerInfo, Target, Timeouts, tool_lock::ServerLock};
 use turnbuckle_protocol::RpcError;
 
-pub use self::health::UpstreamState;
+pub use self::{forward_headers::is_forwardable_header, health::UpstreamState};
 use self::{
     health::{Backoff, UpstreamHealth},
     server_set::ServerId,
@@ -108,6 +110,8 @@ pub struct Upstream {
     pub(crate) lock: LockMode,
     pub(crate) allows_added: bool,
     fingerprint: Option<Arc<str>>,
+    pub(crate) forward_headers: Vec<HeaderName>,
+    pub(crate) login_hint: Option<Arc<str>>,
 }
 
 impl Upstream {
@@ -129,6 +133,8 @@ impl Upstream {
             lock: LockMode::Unlocked,
             allows_added: false,
             fingerprint: None,
+            forward_headers: Vec::new(),
+            login_hint: None,
         }
     }
 
@@ -213,6 +219,23 @@ impl Upstream {
     #[must_use]
     pub fn fingerprint(mut self, text: impl Into<String>) -> Self {
         self.fingerprint = Some(text.into().into());
+        self
+    }
+
+    /// Sends these headers of clients to the server, with the requests that it gets from them. No header by default.
+    ///
+    /// Headers that are not [forwardable](crate::is_forwardable_header) are ignored.
+    #[must_use]
+    pub fn forward_headers(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
+        let names = names.into_iter().filter(is_forwardable_header);
+        self.forward_headers.extend(names);
+        self
+    }
+
+    /// Sets what clients read if the server requires a login, such as a command for the user. It must not have secrets.
+    #[must_use]
+    pub fn login_hint(mut self, text: impl Into<String>) -> Self {
+        self.login_hint = Some(text.into().into());
         self
     }
 
@@ -388,10 +411,22 @@ impl UpstreamServer {
 
     /// Returns the error for a request because of a failed connection.
     pub(crate) fn down_error(&self, reason: &str) -> RpcError {
+        if reason == errors::LOGIN_REQUIRED {
+            return self.login_error();
+        }
         let health = self.health();
         let is_down = health.down_at.is_some();
         let since = is_down.then(|| humantime::format_rfc3339_seconds(health.since).to_string());
         errors::down(self.name(), reason, since.as_deref())
+    }
+
+    pub(crate) fn needs_login(&self) -> bool {
+        self.health().state == UpstreamState::Login
+    }
+
+    /// Returns the error for a request because of a missing login.
+    pub(crate) fn login_error(&self) -> RpcError {
+        errors::login_required(self.name(), self.settings.login_hint.as_deref())
     }
 
     /// Records an open connection.

@@ -1,6 +1,13 @@
 //! Credentials of `turnbuckle bridge` for the servers behind it.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use serde_json::json;
 
@@ -59,7 +66,8 @@ fn a_token_file_is_read_again_when_it_changes() {
     sandbox.write(FILE, &section(&server.url, auth));
     let bridge = ServeProcess::bridge(&sandbox, &[]);
 
-    let refused = sandbox.run(&["call", &bridge.address, "x", "--no-check"]);
+    let refused = sandbox.run(&["call", &bridge.address, "x"]);
+    assert!(refused.contains("requires a login"), "{refused}");
     assert!(!refused.contains("first"), "{refused}");
     write_secret(&sandbox, "token", "second, but not a token\n");
     write_secret(&sandbox, "token", "second\n");
@@ -138,4 +146,58 @@ fn headers_of_the_caller_never_reach_a_server() {
         "{seen}"
     );
     bridge.stop();
+}
+
+#[test]
+fn listed_headers_of_the_caller_reach_the_server() {
+    let sandbox = Sandbox::new();
+    let server = FakeHttp::start(answer);
+    let text = format!(
+        "[servers.weather]\nurl = \"{}\"\nforward-headers = [\"X-Tenant\"]\n",
+        server.url
+    );
+    sandbox.write(FILE, &text);
+    let bridge = ServeProcess::bridge(&sandbox, &[]);
+
+    let words = ["call", &bridge.address, "x", "--header", "X-Tenant: blue"];
+    let called = sandbox.run(&[&words[..], &["--header", "X-Other: sesame"]].concat());
+
+    assert!(called.contains("done"), "{called}");
+    let seen = server.seen();
+    let call = seen.iter().find(|request| request.rpc() == "tools/call");
+    let call = call.unwrap();
+    assert_eq!(call.header("x-tenant"), Some("blue"));
+    assert_eq!(call.header("x-other"), None);
+    bridge.stop();
+}
+
+#[test]
+fn a_server_that_requires_a_login_is_named_with_the_command() {
+    let sandbox = Sandbox::new();
+    let rejects = Arc::new(AtomicBool::new(false));
+    let is_rejected = Arc::clone(&rejects);
+    let server = FakeHttp::start(move |request| {
+        if is_rejected.load(Ordering::SeqCst) && request.rpc() == "tools/call" {
+            return FakeResponse::Status(401);
+        }
+        answer(request)
+    });
+    let servers = json!({ "mcpServers": { "weather": { "url": server.url } } });
+    sandbox.write(".cursor/mcp.json", &servers.to_string());
+    for era in ["modern", "legacy"] {
+        rejects.store(false, Ordering::SeqCst);
+        let bridge = ServeProcess::bridge(&sandbox, &["weather", "--yes"]);
+        rejects.store(true, Ordering::SeqCst);
+
+        let words = ["call", &bridge.address, "x", "--json", "--era", era];
+        let called = sandbox.run(&words);
+
+        assert!(called.contains("\"isError\": true"), "{called}");
+        assert!(called.contains("turnbuckle login weather"), "{called}");
+        assert!(
+            !called.contains("401") && !called.contains(&server.url),
+            "{called}"
+        );
+        bridge.stop();
+    }
 }

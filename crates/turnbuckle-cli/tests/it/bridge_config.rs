@@ -134,6 +134,18 @@ fn errors_have_the_line_and_the_column() {
         ("\n[servers.typo]\nrequired = true\n", "2:10"),
         ("[other]\n", "1:2"),
         ("[servers.a]\nurl = \"http://a.example\nsesame\"\n", "3:"),
+        (
+            "[servers.a]\nurl = \"http://a.example\"\nforward-headers = [\"X-A\", \"Cookie\"]\n",
+            "3:27",
+        ),
+        (
+            "[servers.a]\nurl = \"http://a.example\"\nforward-headers = [\"mcp-name\"]\n",
+            "3:20",
+        ),
+        (
+            "[servers.a]\ncommand = \"a\"\nforward-headers = [\"X-A\"]\n",
+            "3:20",
+        ),
         ("[policy]\nrate = { calls = 0, per = \"1m\" }\n", "2:"),
         (
             "[servers.a]\nurl = \"http://a.example\"\nscopes = [\"x\"]\n",
@@ -146,7 +158,7 @@ fn errors_have_the_line_and_the_column() {
         assert!(message.starts_with(&expected), "{text}\n{message}");
         assert!(!message.contains("sesame"), "{message}");
     }
-    insta::assert_snapshot!(error("[servers.a]\nkey = 1\n"), @"~/.config/turnbuckle/bridge.toml:2:1: unknown field `key`, expected one of `command`, `args`, `env`, `url`, `headers`, `share`, `required`, `allow`, `deny`, `scopes`, `auth`, `timeout`, `era`");
+    insta::assert_snapshot!(error("[servers.a]\nkey = 1\n"), @"~/.config/turnbuckle/bridge.toml:2:1: unknown field `key`, expected one of `command`, `args`, `env`, `url`, `headers`, `share`, `required`, `allow`, `deny`, `scopes`, `auth`, `forward-headers`, `timeout`, `era`");
     insta::assert_snapshot!(error(cases[9].0), @"~/.config/turnbuckle/bridge.toml:2:10: no server `typo` is configured");
 }
 

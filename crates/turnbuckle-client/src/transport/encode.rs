@@ -122,6 +122,8 @@ pub(crate) struct RawRequest<'a> {
     pub(crate) meta: &'a str,
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) param_headers: &'a [(HeaderName, HeaderValue)],
+    /// Headers for servers of every revision.
+    pub(crate) headers: &'a [(HeaderName, HeaderValue)],
 }
 
 /// Fills in the headers and the body of a request with raw parameters. The error is a reason.
@@ -130,6 +132,7 @@ pub(crate) fn fill_raw(
     raw: &RawRequest<'_>,
 ) -> Result<(), &'static str> {
     request.headers.clear();
+    request.headers.extend_from_slice(raw.headers);
     if request.rules.mcp_headers {
         let method = if request.method.name == raw.method {
             HeaderValue::from_static(request.method.name)

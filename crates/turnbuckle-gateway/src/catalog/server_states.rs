@@ -123,7 +123,7 @@ pub(crate) fn down_message(server: &UpstreamServer) -> String {
     let since = since(status.since);
     let mut message = match status.state {
         UpstreamState::Starting => format!("server `{}` is starting since {since}", status.name),
-        UpstreamState::Login => format!("server `{}` requires a login since {since}", status.name),
+        UpstreamState::Login => return server.login_error().message.to_string(),
         UpstreamState::Locked => format!("server `{}` is locked since {since}", status.name),
         _ => format!("server `{}` is down since {since}", status.name),
     };

@@ -8,6 +8,8 @@ use std::{
 
 use tokio::time::Instant;
 
+use crate::errors;
+
 /// The first delay after a failure; it doubles with every further one.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 const MAX_DELAY: Duration = Duration::from_secs(30);
@@ -175,7 +177,7 @@ impl UpstreamHealth {
         self.backoff.failed(began, reason);
         self.reason = Some(reason.to_owned());
         self.set_state(match reason {
-            "login required" | "HTTP status 401" => UpstreamState::Login,
+            errors::LOGIN_REQUIRED => UpstreamState::Login,
             _ => UpstreamState::Down,
         });
         true

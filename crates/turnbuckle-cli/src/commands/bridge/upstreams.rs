@@ -9,7 +9,7 @@ use std::{
 
 use turnbuckle_auth::Secret;
 use turnbuckle_client::{LifecycleMode, Target, http::HttpTarget};
-use turnbuckle_gateway::{Sharing, Upstream};
+use turnbuckle_gateway::{HeaderName, Sharing, Upstream};
 use turnbuckle_protocol::timeouts::Timeouts;
 use turnbuckle_text::url::HttpUrl;
 
@@ -92,6 +92,7 @@ struct ServerSettings {
     allow: Vec<String>,
     deny: Vec<String>,
     scopes: Vec<(String, String)>,
+    forward_headers: Vec<HeaderName>,
     timeout: Option<Duration>,
     era: Option<EraOption>,
     auth: Option<AuthSection>,
@@ -184,12 +185,23 @@ fn settings(
             }
         }
     }
+    if let ResolvedTarget::Http(http_entry) = resolved {
+        let is_configured = |name: &HeaderName| {
+            let mut own = http_entry.headers.iter();
+            own.any(|(other, _)| other.eq_ignore_ascii_case(name.as_str()))
+        };
+        if let Some(name) = given.forwarded().find(is_configured) {
+            let reason = format!("`{name}` is both in the headers of the server and forwarded");
+            return Err(config.error(section, &reason));
+        }
+    }
     Ok(ServerSettings {
         share: given.share,
         required: given.required,
         allow: given.allow.clone(),
         deny: given.deny.clone(),
         scopes: given.scopes.clone().into_iter().collect(),
+        forward_headers: given.forwarded().collect(),
         timeout: given.timeout,
         era: given.era,
         auth,
@@ -228,6 +240,14 @@ impl BridgedServer {
         } else {
             &self.allow
         };
+        // For clients, so without a URL or a command line.
+        let upstream = match &self.target {
+            CliTarget::Named(_) if self.entry_without_credentials().is_some() => {
+                let command = self.target.command_line("login", "");
+                upstream.login_hint(format!("log in with `{command}`"))
+            }
+            _ => upstream,
+        };
         let upstream = settings
             .scopes
             .iter()
@@ -236,6 +256,7 @@ impl BridgedServer {
             });
         Ok(upstream
             .fingerprint(self.fingerprint())
+            .forward_headers(settings.forward_headers.iter().cloned())
             .required(settings.required)
             .sharing(sharing(bridge.share.or(settings.share)))
             .lifecycle_mode(match bridge.server_era.or(settings.era) {

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, num::NonZeroU32, ops::Range, path::PathBuf, tim
 use serde::{Deserialize, Deserializer, de::Error as _};
 use toml::Spanned;
 use turnbuckle_auth::Secret;
+use turnbuckle_gateway::{HeaderName, is_forwardable_header};
 
 use super::super::ShareOption;
 use crate::{
@@ -28,6 +29,8 @@ pub(in super::super) struct ServerSection {
     /// The scope that a caller needs, by pattern.
     pub(in super::super) scopes: BTreeMap<String, String>,
     pub(in super::super) auth: Option<Spanned<AuthSection>>,
+    /// The headers of callers that the server gets.
+    pub(in super::super) forward_headers: Vec<Spanned<String>>,
     #[serde(deserialize_with = "duration")]
     pub(in super::super) timeout: Option<Duration>,
     pub(in super::super) era: Option<EraOption>,
@@ -117,6 +120,17 @@ impl ServerSection {
                 return Err(SectionProblem::new(span.clone(), reason));
             }
         }
+        for name in &self.forward_headers {
+            let header = name.get_ref().parse::<HeaderName>();
+            if !header.is_ok_and(|header| is_forwardable_header(&header)) {
+                let reason = format!("`{}` cannot be forwarded", name.get_ref());
+                return Err(SectionProblem::new(name.span(), reason));
+            }
+        }
+        if let (Some(_), Some(name)) = (&self.command, self.forward_headers.first()) {
+            let reason = "a program gets no headers";
+            return Err(SectionProblem::new(name.span(), reason));
+        }
         let Some(auth) = &self.auth else {
             return Ok(());
         };
@@ -126,6 +140,12 @@ impl ServerSection {
         }
         let checked = auth.get_ref().check();
         checked.map_err(|reason| SectionProblem::new(auth.span(), reason))
+    }
+
+    /// Returns the names of `forward-headers`.
+    pub(in super::super) fn forwarded(&self) -> impl Iterator<Item = HeaderName> {
+        let names = self.forward_headers.iter();
+        names.filter_map(|name| name.get_ref().parse().ok())
     }
 
     /// Returns the server that the section defines, if it does.
