@@ -7,6 +7,7 @@ pub(crate) mod forward_headers;
 mod health;
 pub(crate) mod interest;
 pub(crate) mod list_cache;
+pub(crate) mod log_levels;
 pub(crate) mod pool;
 pub(crate) mod roots;
 pub(crate) mod server_set;
@@ -102,6 +103,7 @@ pub struct Upstream {
     pub(crate) target: TargetFactory,
     pub(crate) sharing: Sharing,
     pub(crate) required: bool,
+    pub(crate) one_at_a_time: bool,
     pub(crate) timeouts: Timeouts,
     pub(crate) lifecycle_mode: LifecycleMode,
     pub(crate) allow: Vec<String>,
@@ -125,6 +127,7 @@ impl Upstream {
             target: Arc::new(target),
             sharing: Sharing::Auto,
             required: false,
+            one_at_a_time: false,
             timeouts: Timeouts::default(),
             lifecycle_mode: LifecycleMode::Auto,
             allow: Vec::new(),
@@ -142,6 +145,17 @@ impl Upstream {
     #[must_use]
     pub fn sharing(mut self, sharing: Sharing) -> Self {
         self.sharing = sharing;
+        self
+    }
+
+    /// Sends calls one after the other on each connection to a legacy server. `false` by default.
+    ///
+    /// A client request of the server then always belongs to the running call, so that a connection of
+    /// [all callers](Sharing::All) can declare elicitation, sampling and roots: there is one connection for each set of
+    /// declared capabilities. A call that waits for its client delays all others.
+    #[must_use]
+    pub fn one_at_a_time(mut self, one_at_a_time: bool) -> Self {
+        self.one_at_a_time = one_at_a_time;
         self
     }
 

@@ -52,6 +52,11 @@ impl Delivery {
         self.request.as_ref()
     }
 
+    /// The level of log messages that the client accepts.
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        self.log_level
+    }
+
     /// Lets another request of the client wait, which receives what was kept.
     pub(crate) fn attach(&mut self, request: &RelayedRequest) {
         self.request = Some(request.clone());

@@ -2,7 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use turnbuckle_protocol::{Revision, RpcError, jsonrpc::RawObject, types::ClientCapabilities};
+use turnbuckle_protocol::{
+    Revision, RpcError,
+    jsonrpc::RawObject,
+    types::{ClientCapabilities, LogLevel},
+};
 use turnbuckle_server::{middleware::SessionKey, relay::RelayedRequest};
 
 use crate::{
@@ -101,6 +105,11 @@ impl RunningCall {
     /// Returns whether the call can return a request for input.
     pub(crate) fn is_suspendable(&self) -> bool {
         self.is_suspendable && self.is_stateless()
+    }
+
+    /// The level of log messages that the client accepts.
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        lock(&self.delivery).log_level()
     }
 
     /// Returns whether the client gets client requests in results.

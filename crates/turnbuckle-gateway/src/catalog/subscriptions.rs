@@ -14,6 +14,7 @@ use crate::{
     upstream::{
         UpstreamServer,
         interest::{Interest, ListenerGuard},
+        log_levels::LogUser,
     },
 };
 
@@ -63,12 +64,13 @@ impl GatewayState {
         let params = RawObject::parse(request.params())?;
         let level = params.string("level")?.and_then(|level| level.parse().ok());
         let level = level.ok_or_else(|| RpcError::invalid_params("`level` is not a log level"))?;
+        let user = LogUser::Session(request.session());
         for server in self.servers().iter() {
             let Ok(connection) = self.pool.get(server, request, None).await else {
                 continue;
             };
             if connection.client.server().capabilities.logging.is_some()
-                && let Err(error) = connection.set_log_level(level).await
+                && let Err(error) = connection.set_log_level(user, level).await
             {
                 tracing::debug!(server = server.name(), %error, "the log level was not set");
             }

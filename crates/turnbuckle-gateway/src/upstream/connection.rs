@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 use turnbuckle_client::{
     CallError, Client, ConnectError, Target, TransportError,
     relay::{
@@ -20,18 +20,20 @@ use turnbuckle_protocol::{
     jsonrpc::RawObject,
     types::{ClientCapabilities, Implementation, LogLevel, SubscriptionFilter},
 };
+use turnbuckle_server::middleware::SessionKey;
 
 use crate::{
     calls::running::RunningCall,
     convert::ListKind,
     errors,
     gateway::GatewayEvents,
-    lifecycle::HANDSHAKE_REVISION,
+    lifecycle::{HANDSHAKE_REVISION, is_stateless_server},
     upstream::{
         UpstreamServer,
         attribution::{Attribution, CallRegistry, ElicitationGuard, OpenerGuard},
         interest::{Interest, ListenStream},
         list_cache::ListCache,
+        log_levels::{CallLevelGuard, LogUser},
         roots::KeptRoots,
         slot::Slot,
     },
@@ -59,6 +61,8 @@ pub(crate) struct ConnectionState {
     events: Weak<dyn GatewayEvents>,
     pub(super) calls: CallRegistry,
     pub(super) roots: KeptRoots,
+    /// Set if calls are sent one after the other.
+    turn: Option<Semaphore>,
     /// Whether calls of several callers run on the connection.
     is_shared: bool,
     pub(crate) lists: ListCache,
@@ -99,6 +103,7 @@ impl Connection {
             events: settings.events,
             calls: CallRegistry::new(opener),
             roots: KeptRoots::default(),
+            turn: server.settings.one_at_a_time.then(|| Semaphore::new(1)),
             is_shared: settings.is_shared,
             lists: ListCache::default(),
             is_child: matches!(target, Target::Command(_)),
@@ -160,6 +165,16 @@ impl Connection {
     ) -> Result<RelayResult, CallError> {
         let id = self.client.relay_id();
         let _used = UseGuard(&self.shared);
+        let _turn = match self
+            .shared
+            .turn
+            .as_ref()
+            .filter(|_| !self.server.is_stateless())
+        {
+            Some(turn) => turn.acquire().await.ok(),
+            None => None,
+        };
+        let _level = self.set_log_level_of_call(id, call).await;
         let _running = self.shared.calls.register(id, call);
         if call.is_suspendable() && self.shared.roots.take_refused() {
             // The server requests the roots again, and this call can ask for them.
@@ -272,14 +287,58 @@ impl Connection {
         Ok(granted)
     }
 
-    /// Sets the level of log messages, if it is more verbose than the current one.
-    pub(crate) async fn set_log_level(&self, level: LogLevel) -> Result<(), CallError> {
-        if let Some(interest) = self.interest()
-            && !interest.raise_log_level(level, self.shared.is_shared)
-        {
-            return Ok(());
+    /// Sets the level of log messages for a user of the connection.
+    pub(crate) async fn set_log_level(
+        &self,
+        user: LogUser,
+        level: LogLevel,
+    ) -> Result<(), CallError> {
+        let changed = match self.interest() {
+            Some(interest) => interest.log_levels().set(user, level),
+            None => Some(level),
+        };
+        match changed {
+            Some(level) => self.client.set_log_level(level).await,
+            None => Ok(()),
         }
-        self.client.set_log_level(level).await
+    }
+
+    /// Sets the level of log messages for a call of a modern client, until the guard is dropped.
+    async fn set_log_level_of_call(
+        &self,
+        id: RelayCallId,
+        call: &RunningCall,
+    ) -> Option<CallLevelGuard> {
+        let info = self.client.server();
+        if !call.is_stateless() || is_stateless_server(&info) || info.capabilities.logging.is_none()
+        {
+            return None;
+        }
+        let (guard, changed) = self
+            .interest()?
+            .log_levels()
+            .set_of_call(id, call.log_level()?);
+        if let Some(level) = changed {
+            self.send_log_level(level).await;
+        }
+        Some(guard)
+    }
+
+    async fn send_log_level(&self, level: LogLevel) {
+        if let Err(error) = self.client.set_log_level(level).await {
+            tracing::debug!(server = self.server.name(), %error, "the log level was not set");
+        }
+    }
+
+    /// A session has ended: the server can get a less verbose level.
+    pub(super) fn forget_log_level(self: &Arc<Self>, session: SessionKey) {
+        let changed = self
+            .interest()
+            .and_then(|interest| interest.log_levels().remove_session(session));
+        let connection = Arc::clone(self);
+        if let (Some(level), Ok(runtime)) = (changed, tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move { connection.send_log_level(level).await });
+        }
     }
 
     /// Subscribes again, and sets the log level again, as on the connection before. Errors are only logged.

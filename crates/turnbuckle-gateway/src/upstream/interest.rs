@@ -10,14 +10,14 @@ use std::{
 
 use tokio::task::AbortHandle;
 use turnbuckle_client::{CallError, Client, Subscription, SubscriptionEvent};
-use turnbuckle_protocol::types::{LogLevel, SubscriptionFilter};
+use turnbuckle_protocol::types::SubscriptionFilter;
 
 use crate::{
     convert::ListKind,
     gateway::GatewayEvents,
     lifecycle::is_stateless_server,
     lock,
-    upstream::{UpstreamServer, connection::Connection},
+    upstream::{UpstreamServer, connection::Connection, log_levels::LogLevels},
 };
 
 /// The subscriptions, listeners and log level of the callers that share a connection.
@@ -30,8 +30,7 @@ pub(crate) struct Interest {
     current: tokio::sync::Mutex<Option<Weak<Connection>>>,
     /// The number of clients that wait for changes.
     listeners: AtomicUsize,
-    /// The level of the last `logging/setLevel`.
-    log_level: Mutex<Option<LogLevel>>,
+    log_levels: Arc<LogLevels>,
 }
 
 impl Interest {
@@ -46,15 +45,8 @@ impl Interest {
         ListenerGuard(Arc::clone(self))
     }
 
-    /// Returns whether a log level differs from the one that the server has, and remembers it. On a shared connection the
-    /// most verbose one is kept.
-    pub(crate) fn raise_log_level(&self, level: LogLevel, is_shared: bool) -> bool {
-        let mut current = lock(&self.log_level);
-        if is_shared && current.is_some_and(|current| current <= level) {
-            return false;
-        }
-        *current = Some(level);
-        true
+    pub(super) fn log_levels(&self) -> &Arc<LogLevels> {
+        &self.log_levels
     }
 
     /// Restores the log level and the subscriptions on a connection, and uses it from now on.
@@ -74,7 +66,7 @@ impl Interest {
 
     /// Restores the log level and the subscriptions in a new session at a legacy server. Errors are only logged.
     pub(super) async fn restore_session(&self, client: &Client, server: &UpstreamServer) {
-        let (server, level) = (server.name(), *lock(&self.log_level));
+        let (server, level) = (server.name(), self.log_levels.restored());
         if let Some(level) = level
             && client.server().capabilities.logging.is_some()
             && let Err(error) = client.set_log_level(level).await

@@ -115,7 +115,7 @@ impl ConnectionPool {
             reason
         })?;
         connection.check_definitions().await;
-        if server.is_shared_by_all() {
+        if server.is_shared_by_all() && !declares_of_callers(server) {
             let key = ConnectionKey {
                 server: server.id,
                 sharing: SharingKey::All,
@@ -136,7 +136,7 @@ impl ConnectionPool {
         let sharing = self.sharing_key(server, request);
         // A shared modern server gets the capabilities of each request, and a shared legacy server gets none.
         let capabilities = match sharing {
-            SharingKey::All => String::new(),
+            SharingKey::All if !declares_of_callers(server) => String::new(),
             _ => serde_json::to_string(&relayed_capabilities(request)).unwrap_or_default(),
         };
         ConnectionKey {
@@ -155,7 +155,11 @@ impl ConnectionPool {
     ) -> Result<Arc<Slot>, RpcError> {
         self.slot_with(key, || {
             if key.sharing == SharingKey::All {
-                return (self.shared_settings(server), None, true);
+                let mut settings = self.shared_settings(server);
+                if declares_of_callers(server) {
+                    settings.capabilities = relayed_capabilities(request);
+                }
+                return (settings, None, true);
             }
             let settings = ConnectionSettings {
                 server: Arc::clone(server),
@@ -268,6 +272,10 @@ impl ConnectionPool {
     /// Closes the connections of a session.
     pub(crate) fn session_ended(&self, session: SessionKey) {
         self.remove(|key, _| key.sharing == SharingKey::Session(session));
+        let shared: Vec<_> = lock(&self.slots).values().cloned().collect();
+        for slot in shared {
+            slot.forget_log_level(session);
+        }
     }
 
     /// Closes connections that have been idle for some time, and forgets those that have ended.
@@ -367,6 +375,11 @@ fn make_room(
     idle.and_then(|key| slots.remove(&key))
         .into_iter()
         .collect()
+}
+
+/// Returns whether connections of all callers declare the capabilities of their callers.
+fn declares_of_callers(server: &UpstreamServer) -> bool {
+    server.settings.one_at_a_time && !server.is_stateless()
 }
 
 /// Identifies the principal of a request.

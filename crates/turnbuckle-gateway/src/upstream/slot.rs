@@ -7,6 +7,7 @@ use std::{
 
 use tokio::{sync::watch, task::AbortHandle, time::Instant};
 use turnbuckle_protocol::RpcError;
+use turnbuckle_server::middleware::SessionKey;
 
 use crate::{
     calls::running::RunningCall,
@@ -219,6 +220,16 @@ impl Slot {
 
     pub(super) fn server(&self) -> &UpstreamServer {
         &self.settings.server
+    }
+
+    /// A session has ended: its log level does not count anymore.
+    pub(super) fn forget_log_level(&self, session: SessionKey) {
+        let open = self.state().open();
+        match open {
+            Some(open) => open.forget_log_level(session),
+            // The next connection gets the level of the others.
+            None => drop(self.interest.log_levels().remove_session(session)),
+        }
     }
 
     /// Returns whether a connection is open or being opened.

@@ -20,6 +20,7 @@ mod scripted;
 mod scripts;
 mod search;
 mod server_states;
+mod shared_connections;
 mod sharing;
 mod slow_clients;
 mod suspended;
