@@ -19,10 +19,12 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use turnbuckle_protocol::{
-    RequestId, Revision, RpcError, json,
+    RequestId, Revision, RpcError,
+    codec::headers::ParamHeader,
+    json,
     method::{self, Method},
     timeouts::Timeouts,
-    types::{ClientCapabilities, Implementation, LogLevel, ResultType},
+    types::{ClientCapabilities, Implementation, JsonObject, LogLevel, ResultType},
 };
 
 use crate::{
@@ -31,6 +33,7 @@ use crate::{
     client::{Client, ReceivedResult, is_response_lost, needs_new_session},
     error::{CallError, TransportError},
     inbound::message::RawJson,
+    tools::encode_param_headers,
     transport::{
         OutgoingRequest,
         encode::{self, RawRequest},
@@ -206,8 +209,28 @@ impl ClientBuilder {
     }
 }
 
+/// Returns the `Mcp-Param-*` headers that repeat arguments of a call, a JSON object.
+///
+/// # Errors
+///
+/// -32602 if an argument cannot be written as a header.
+pub fn param_headers(
+    headers: &[ParamHeader],
+    arguments: &str,
+) -> Result<Vec<(HeaderName, HeaderValue)>, RpcError> {
+    let arguments: JsonObject = json::from_str(arguments).map_err(RpcError::from)?;
+    encode_param_headers(headers, Some(&arguments)).map_err(|error| {
+        RpcError::invalid_params(format!("argument `{}`: {}", error.argument, error.source))
+    })
+}
+
 /// Relayed calls.
 impl Client {
+    /// Returns whether arguments are repeated in headers: over HTTP since 2026-07-28.
+    pub fn sends_param_headers(&self) -> bool {
+        self.tool_policy().param_headers_sent
+    }
+
     /// Reserves the id of a relayed call. Each id is for one call.
     pub fn relay_id(&self) -> RelayCallId {
         RelayCallId(self.inner.ids.next_integer())

@@ -9,6 +9,7 @@ mod output_validation;
 mod params;
 mod tool_cache;
 
+pub(crate) use call::encode_param_headers;
 pub use digest::{InvalidToolDigest, ToolDigest, ToolFingerprint};
 pub use output::{StructuredError, ToolOutput};
 pub(crate) use params::ToolCall;

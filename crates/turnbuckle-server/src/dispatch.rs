@@ -7,7 +7,7 @@ mod relay;
 mod resources;
 mod subscriptions;
 mod tasks;
-mod tools;
+pub(crate) mod tools;
 
 use std::{borrow::Cow, sync::Arc};
 

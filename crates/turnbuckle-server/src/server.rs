@@ -530,6 +530,17 @@ impl Server {
         }
     }
 
+    /// Returns whether calls may become tasks that can be watched.
+    pub(crate) fn has_task_extension(&self) -> bool {
+        match self.relay_ref() {
+            Some(relay) => {
+                let extensions = relay.capabilities().extensions;
+                extensions.is_some_and(|extensions| extensions.contains_key(EXTENSION))
+            }
+            None => self.catalog().supports_tasks,
+        }
+    }
+
     /// Returns the capabilities under these revision rules, from what is registered.
     pub(crate) fn capabilities(&self, rules: &RevisionRules) -> ServerCapabilities {
         if let Some(relay) = self.relay_ref() {

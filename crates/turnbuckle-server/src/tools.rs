@@ -202,7 +202,7 @@ impl Tool {
                 return Err(InvalidTool::ParamHeader { tool: name, reason });
             }
         };
-        let param_headers = marks.into_iter().map(ToolParamHeader::from).collect();
+        let param_headers = marks.iter().map(ToolParamHeader::from).collect();
         let mut definition = ToolDefinition::new(name, input);
         definition.output_schema = output;
         Ok(Self {
@@ -448,11 +448,11 @@ pub(crate) struct ToolParamHeader {
     pub(crate) path: Vec<String>,
 }
 
-impl From<headers::ParamHeader> for ToolParamHeader {
-    fn from(param_header: headers::ParamHeader) -> Self {
+impl From<&headers::ParamHeader> for ToolParamHeader {
+    fn from(param_header: &headers::ParamHeader) -> Self {
         Self {
             header: format!("{PARAM_PREFIX}{}", param_header.header).to_ascii_lowercase(),
-            path: param_header.path,
+            path: param_header.path.clone(),
         }
     }
 }

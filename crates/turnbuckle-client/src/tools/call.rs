@@ -177,13 +177,13 @@ impl Client {
 
 /// An argument that cannot be encoded as a header value.
 #[derive(Debug)]
-struct ParamHeaderError {
-    argument: String,
-    source: UnencodableArgument,
+pub(crate) struct ParamHeaderError {
+    pub(crate) argument: String,
+    pub(crate) source: UnencodableArgument,
 }
 
 /// Returns the parameter headers of a call; a missing or null argument has none.
-fn encode_param_headers(
+pub(crate) fn encode_param_headers(
     param_headers: &[ParamHeader],
     arguments: Option<&JsonObject>,
 ) -> Result<HeaderList, ParamHeaderError> {

@@ -37,8 +37,17 @@ pub(crate) async fn listen(
     let _share = call.server.subscription_budget().reserve(&filter)?;
     // Subscribed before the acknowledgement, so that later changes are not missed.
     let mut changes = call.server.store_ref().bus.subscribe();
+    let mut relayed_tasks = None;
     if let Some(ids) = filter.task_ids.take() {
-        filter.task_ids = Some(Box::pin(tasks::visible_tasks(&call, ids)).await?);
+        let mut visible = Box::pin(tasks::visible_tasks(&call, ids.clone())).await?;
+        if let Some(relay) = call.server.relay_ref() {
+            let watched = relay.watch_tasks(RelayedRequest::listen(&call), ids).await;
+            if let Some(mut watched) = watched {
+                visible.append(&mut watched.ids);
+                relayed_tasks = Some(watched.notifications);
+            }
+        }
+        filter.task_ids = Some(visible);
     }
     let _relayed = match call.server.relay_ref() {
         Some(relay) => Box::pin(relay.subscribe(RelayedRequest::listen(&call), &mut filter)).await,
@@ -56,7 +65,10 @@ pub(crate) async fn listen(
     let mut closed = GatedFuture::new(call.origin.closed());
     while let Some(change) = poll_fn(|cx| match closed.poll(cx, call.origin.is_closed()) {
         Poll::Ready(()) => Poll::Ready(None),
-        Poll::Pending => changes.poll_next(cx).map(Some),
+        Poll::Pending => {
+            relayed_tasks.take_if(|relayed| relayed.as_mut().poll(cx).is_ready());
+            changes.poll_next(cx).map(Some)
+        }
     })
     .await
     {
@@ -147,9 +159,7 @@ fn retain_supported(server: &Server, filter: &mut SubscriptionFilter) -> Result<
     filter
         .resource_subscriptions
         .take_if(|_| !server.has_resources());
-    filter
-        .task_ids
-        .take_if(|_| !server.catalog().supports_tasks);
+    filter.task_ids.take_if(|_| !server.has_task_extension());
     if filter
         .task_ids
         .as_ref()

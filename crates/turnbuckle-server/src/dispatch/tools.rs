@@ -24,7 +24,7 @@ use crate::{
         response::ResponseWriter,
     },
     tasks::{self, CallMode},
-    tools::{ToolError, ToolResult, internal_failure},
+    tools::{ToolError, ToolParamHeader, ToolResult, internal_failure},
 };
 
 impl Dispatch<'_, '_> {
@@ -116,7 +116,7 @@ impl Dispatch<'_, '_> {
         tool.required_scopes.check(&self.call.origin)?;
         let arguments = self.arguments()?;
         if let Some(request_headers) = self.request_headers {
-            check_param_headers(request_headers, tool, arguments)?;
+            check_param_headers(request_headers, &tool.param_headers, arguments)?;
         }
         let params = &self.request.params;
         let mode = tasks::call_mode(catalog.supports_tasks, &self.call.origin, tool, params)?;
@@ -146,12 +146,12 @@ fn tool_result(
 }
 
 /// Compares the `Mcp-Param-*` headers with the arguments.
-fn check_param_headers(
+pub(crate) fn check_param_headers(
     request_headers: &dyn RequestHeaders,
-    tool: &Tool,
+    param_headers: &[ToolParamHeader],
     arguments: &str,
 ) -> Result<(), RpcError> {
-    for param_header in &tool.param_headers {
+    for param_header in param_headers {
         let header = request_headers.header(&param_header.header)?;
         headers::check_argument(header, member_at(arguments, &param_header.path)?)
             .map_err(|error| header_mismatch(format!("`{}`: {error}", param_header.header)))?;

@@ -21,13 +21,29 @@ impl RequestHeaders for RequestHead {
             "mcp-protocol-version" => return self.version.checked(),
             "mcp-method" => self.headers.get_all(MCP_METHOD).iter(),
             "mcp-name" => self.headers.get_all(MCP_NAME).iter(),
-            name => self.headers.get_all(name).iter(),
+            name => return self.headers.header(name),
         };
-        match (values.next(), values.next()) {
-            (None, _) => Ok(None),
-            (Some(value), None) => visible_ascii(name, value).map(Some),
-            (Some(_), Some(_)) => Err(duplicate_header(name)),
-        }
+        single_value(name, values.next(), values.next())
+    }
+}
+
+impl RequestHeaders for HeaderMap {
+    fn header(&self, name: &str) -> Result<Option<&str>, RpcError> {
+        let mut values = self.get_all(name).iter();
+        single_value(name, values.next(), values.next())
+    }
+}
+
+/// Returns the value of a header with one value.
+fn single_value<'a>(
+    name: &str,
+    first: Option<&'a HeaderValue>,
+    second: Option<&'a HeaderValue>,
+) -> Result<Option<&'a str>, RpcError> {
+    match (first, second) {
+        (None, _) => Ok(None),
+        (Some(value), None) => visible_ascii(name, value).map(Some),
+        (Some(_), Some(_)) => Err(duplicate_header(name)),
     }
 }
 

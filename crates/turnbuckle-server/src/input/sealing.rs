@@ -32,7 +32,12 @@ pub(crate) struct SealingKeys {
     keys: OnceLock<Vec<Key>>,
 }
 
-type Key = ([u8; KEY_ID], XChaCha20Poly1305);
+struct Key {
+    id: [u8; KEY_ID],
+    cipher: XChaCha20Poly1305,
+    /// The secret that nonces of [`SealingKeys::seal_repeatably`] are derived with.
+    nonce_secret: [u8; 32],
+}
 
 /// The value cannot be decrypted: altered, sealed for another purpose, or the key was removed.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,19 +67,26 @@ impl SealingKeys {
 
     /// Encrypts `plain` for `purpose`. Decryption requires the same purpose.
     pub(crate) fn seal(&self, plain: &[u8], purpose: &[u8]) -> String {
-        let (id, cipher) = self.all().first().expect("a server always has a key");
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce).expect("random bytes are available");
-        let sealed = cipher
-            .encrypt(
-                XNonce::from_slice(&nonce),
-                Payload {
-                    msg: plain,
-                    aad: purpose,
-                },
-            )
-            .expect("the cipher takes any message that fits into memory");
-        BASE64_URL_SAFE_NO_PAD.encode([id.as_slice(), &nonce, &sealed].concat())
+        self.current().seal(plain, purpose, &nonce)
+    }
+
+    /// Like [`seal`](Self::seal), but returns the same text for the same value and purpose, so that it can be an id.
+    pub(crate) fn seal_repeatably(&self, plain: &[u8], purpose: &[u8]) -> String {
+        let key = self.current();
+        let digest = Sha256::new_with_prefix(key.nonce_secret)
+            .chain_update(purpose.len().to_be_bytes())
+            .chain_update(purpose)
+            .chain_update(plain)
+            .finalize();
+        let mut nonce = [0; NONCE];
+        nonce.copy_from_slice(&digest[..NONCE]);
+        key.seal(plain, purpose, &nonce)
+    }
+
+    fn current(&self) -> &Key {
+        self.all().first().expect("a server always has a key")
     }
 
     /// Decrypts a value of [`seal`](Self::seal) with the same purpose.
@@ -84,12 +96,9 @@ impl SealingKeys {
             .map_err(|_| UnsealError)?;
         let (id, rest) = bytes.split_at_checked(KEY_ID).ok_or(UnsealError)?;
         let (nonce, sealed) = rest.split_at_checked(NONCE).ok_or(UnsealError)?;
-        let (_, cipher) = self
-            .all()
-            .iter()
-            .find(|(known, _)| known == id)
-            .ok_or(UnsealError)?;
-        cipher
+        let key = self.all().iter().find(|key| key.id == id);
+        key.ok_or(UnsealError)?
+            .cipher
             .decrypt(
                 XNonce::from_slice(nonce),
                 Payload {
@@ -98,6 +107,20 @@ impl SealingKeys {
                 },
             )
             .map_err(|_| UnsealError)
+    }
+}
+
+impl Key {
+    fn seal(&self, plain: &[u8], purpose: &[u8], nonce: &[u8; NONCE]) -> String {
+        let payload = Payload {
+            msg: plain,
+            aad: purpose,
+        };
+        let sealed = self
+            .cipher
+            .encrypt(XNonce::from_slice(nonce), payload)
+            .expect("the cipher takes any message that fits into memory");
+        BASE64_URL_SAFE_NO_PAD.encode([self.id.as_slice(), nonce, &sealed].concat())
     }
 }
 
@@ -110,7 +133,14 @@ fn derive(secret: &[u8]) -> Key {
         .finalize();
     let mut id = [0; KEY_ID];
     id.copy_from_slice(&digest[..KEY_ID]);
-    (id, XChaCha20Poly1305::new(&key))
+    let nonce_secret = Sha256::new_with_prefix(b"turnbuckle nonce secret\0")
+        .chain_update(key)
+        .finalize();
+    Key {
+        id,
+        cipher: XChaCha20Poly1305::new(&key),
+        nonce_secret: nonce_secret.into(),
+    }
 }
 
 impl std::fmt::Debug for SealingKeys {
@@ -131,6 +161,19 @@ mod tests {
 
         assert_eq!(keys.open(&text, b"tools/call"), Ok(b"state".to_vec()));
         assert_eq!(keys.open(&text, b"prompts/get"), Err(UnsealError));
+    }
+
+    #[test]
+    fn an_id_is_the_same_for_the_same_value_and_purpose_only() {
+        let keys = SealingKeys::random();
+
+        let id = keys.seal_repeatably(b"task", b"a");
+
+        assert_eq!(id, keys.seal_repeatably(b"task", b"a"));
+        assert_ne!(id, keys.seal_repeatably(b"task", b"b"));
+        assert_ne!(id[..16], keys.seal_repeatably(b"other", b"a")[..16]);
+        assert_eq!(keys.open(&id, b"a"), Ok(b"task".to_vec()));
+        assert_eq!(keys.open(&id, b"b"), Err(UnsealError));
     }
 
     #[test]

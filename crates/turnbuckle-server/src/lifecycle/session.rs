@@ -56,9 +56,11 @@ pub(crate) fn initialize(
     let principal = transport_info.principal.as_deref().cloned();
     let record = SessionRecord::new(principal, revision, Arc::new(client));
     let mut capabilities = server.capabilities(rules(&record));
+    let listed = transport_info.principal.is_some() || !transport_info.is_sessionless;
     if server.catalog().supports_tasks {
-        let listed = transport_info.principal.is_some() || !transport_info.is_sessionless;
         capabilities.tasks = Some(tasks_capability(listed));
+    } else if let Some(tasks) = capabilities.tasks.as_mut().filter(|_| !listed) {
+        tasks.list = None;
     }
     let meta = RequestMeta::default();
     let origin = request_origin(&record, &meta, Arc::default(), transport_info);

@@ -4,6 +4,9 @@
 //! gets every other request as raw JSON, after authentication and inside the layers of the server, and returns the result
 //! as raw JSON in the revision of the client. The gateway crate is built on it.
 
+mod headers;
+mod tasks;
+
 use std::{any::Any, hash::Hasher, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -15,6 +18,7 @@ use turnbuckle_protocol::{
     types::{JsonObject, LogLevel, ServerCapabilities, SubscriptionFilter},
 };
 
+pub use self::tasks::WatchedTasks;
 use crate::{
     ClientRequestError, Context,
     catalog::scopes::{self, HttpRejection, HttpRejectionKind, RequestDenied, RequiredScopes},
@@ -59,6 +63,17 @@ pub trait Relay: Send + Sync + 'static {
         request: RelayedRequest,
         filter: &'a mut SubscriptionFilter,
     ) -> RelayFuture<'a, Option<Box<dyn Send + Sync>>>;
+
+    /// Returns which tasks among `ids` the caller of a `subscriptions/listen` request may watch. The server itself watches
+    /// its [own tasks](RelayedRequest::run_as_task).
+    fn watch_tasks(
+        &self,
+        request: RelayedRequest,
+        ids: Vec<String>,
+    ) -> RelayFuture<'_, Option<WatchedTasks>> {
+        let _ = (request, ids);
+        Box::pin(std::future::ready(None))
+    }
 
     /// A session has ended, so nothing has to be kept for it. Connections without stored sessions end with
     /// [`RelayedRequest::connection_closed`] instead.
@@ -257,12 +272,15 @@ impl RelayedRequest {
     /// Sends a request to the client on the stream of this request, and returns the result as JSON text.
     ///
     /// `params` is a JSON object; a progress token in its `_meta` is replaced. Only where
-    /// [`sends_client_requests`](Self::sends_client_requests) returns `true`.
+    /// [`sends_client_requests`](Self::sends_client_requests) returns `true`, or in a [task](Self::run_as_task).
     pub async fn request_client(
         &self,
         method: &'static str,
         params: &str,
     ) -> Result<String, RpcError> {
+        if self.is_task() {
+            return self.request_task_input(method, params).await;
+        }
         let call = &self.call;
         let Some(runtime) = call
             .origin
