@@ -2,6 +2,7 @@
 
 pub(crate) mod delivery;
 mod inputs;
+mod own_task;
 mod round_trips;
 pub(crate) mod running;
 mod state_purpose;
@@ -11,30 +12,34 @@ pub(crate) mod url_elicitation;
 
 use std::{sync::Arc, time::Duration};
 
-use turnbuckle_client::{
-    CallError,
-    relay::{RelayRequest, RelayResult},
-};
+use turnbuckle_client::relay::{RelayRequest, RelayResult, param_headers};
 use turnbuckle_protocol::{
     RpcError,
     jsonrpc::{RawObject, code},
     meta::keys,
     method::Method,
-    types::ResultType,
+    types::{ClientCapabilities, JsonObject, ResultType, tasks::EXTENSION},
 };
 use turnbuckle_server::relay::RelayedRequest;
 
 use self::{
+    own_task::OwnedCall,
     running::{RunningCall, tool_error},
     state_purpose::StatePurpose,
     suspended::{OpenCall, call_again},
     url_elicitation::{id_of, required_elicitations},
 };
 use crate::{
-    convert, errors,
+    convert::{self, ListKind},
+    errors,
     gateway::GatewayState,
-    lifecycle::{ClientRequestPath, RevisionPair, is_stateless},
+    lifecycle::{ClientRequestPath, RevisionPair, TaskDesign, is_stateless, task_design},
     raw_json::ObjectWriter,
+    tasks::{
+        self, TaskMode,
+        await_task::{TaskEvent, UpstreamTask},
+        ids::{self, RelatedTask},
+    },
     upstream::{
         UpstreamServer,
         connection::Connection,
@@ -65,6 +70,9 @@ const OWN_META: [&str; 8] = [
     keys::SUBSCRIPTION_ID,
     HOPS,
 ];
+
+/// The `Mcp-Param-*` headers of a call.
+type ParamHeaderList = Vec<(http::HeaderName, http::HeaderValue)>;
 
 /// The parameter that names the target of a request, with the name that the server uses.
 #[derive(Clone, Debug)]
@@ -136,7 +144,7 @@ impl GatewayState {
             downstream,
             upstream: connection.revision(),
         };
-        let relayed = RelayedCall {
+        let mut relayed = RelayedCall {
             gateway: self,
             connection: &connection,
             request,
@@ -144,7 +152,13 @@ impl GatewayState {
             target,
             pair,
             purpose: &purpose,
+            mode: TaskMode::Plain,
         };
+        relayed.set_task(&call);
+        if let TaskMode::Own { lifetime, .. } = relayed.prepare().await? {
+            let run = relayed.to_owned_call().run(Arc::clone(&call));
+            return request.run_as_task(lifetime, run).await;
+        }
         let result = match pair.client_request_path() {
             ClientRequestPath::Requests => relayed.send_directly(&call).await,
             ClientRequestPath::Results => relayed.pass_input_requests(&call).await,
@@ -156,7 +170,7 @@ impl GatewayState {
             }
             ClientRequestPath::RoundTrips => Box::pin(relayed.round_trips(&call)).await,
         };
-        result
+        readable_error(request, result)
     }
 
     /// Takes the suspended call that a request continues, if it does.
@@ -186,28 +200,143 @@ impl GatewayState {
 }
 
 /// A request on its way to a server.
-struct RelayedCall<'a> {
-    gateway: &'a Arc<GatewayState>,
-    connection: &'a Arc<Connection>,
-    request: &'a RelayedRequest,
-    params: &'a RawObject<'a>,
-    target: Option<&'a TargetName>,
-    pair: RevisionPair,
+pub(crate) struct RelayedCall<'a> {
+    pub(crate) gateway: &'a Arc<GatewayState>,
+    pub(crate) connection: &'a Arc<Connection>,
+    pub(crate) request: &'a RelayedRequest,
+    pub(crate) params: &'a RawObject<'a>,
+    pub(crate) target: Option<&'a TargetName>,
+    pub(crate) pair: RevisionPair,
     /// What a sealed state is bound to.
-    purpose: &'a StatePurpose<'a>,
+    pub(crate) purpose: &'a StatePurpose<'a>,
+    pub(crate) mode: TaskMode,
 }
 
 impl RelayedCall<'_> {
+    /// Compares the headers of the client with the call, and decides how it uses tasks.
+    async fn prepare(&mut self) -> Result<TaskMode, RpcError> {
+        let server = self.connection.client.server();
+        let has_traits = self.request.has_param_headers()
+            || self.pair.client_request_path() == ClientRequestPath::Suspend
+                && tasks::server_design(&server).is_some();
+        let traits = match self.target.filter(|_| has_traits && self.is_tool_call()) {
+            Some(tool) => self.connection.tool_traits(&tool.original).await.ok(),
+            None => None,
+        };
+        if let Some(traits) = &traits {
+            self.request.check_param_headers(&traits.param_headers)?;
+        }
+        let traits = traits.as_deref();
+        self.mode = TaskMode::of_call(self.request, self.params, &server, traits)?;
+        // Without a server that has tasks, clients were not told of any.
+        if !self.gateway.has_tasks() {
+            self.mode = TaskMode::Plain;
+        }
+        Ok(self.mode)
+    }
+
+    fn is_tool_call(&self) -> bool {
+        self.request.method() == "tools/call"
+    }
+
+    fn to_owned_call(&self) -> OwnedCall {
+        OwnedCall {
+            gateway: Arc::clone(self.gateway),
+            connection: Arc::clone(self.connection),
+            request: self.request.clone(),
+            target: self.target.cloned(),
+            pair: self.pair,
+            mode: self.mode,
+        }
+    }
+
     /// Both sides send client requests as requests.
     async fn send_directly(&self, call: &Arc<RunningCall>) -> Result<String, RpcError> {
-        let result = self.connection.relay(call, self.outgoing(&[])?).await;
-        if let Err(CallError::Rejected { source, .. }) = &result {
-            let required = required_elicitations(source).unwrap_or_default();
+        let result = self.send_and_finish(call).await;
+        if let Err(error) = &result {
+            let required = required_elicitations(error).unwrap_or_default();
             for id in required.iter().filter_map(|params| id_of(params)) {
                 self.request.expect_elicitation_complete(&id);
             }
         }
-        self.finish(result)
+        result
+    }
+
+    /// Names the task that the call is about.
+    fn set_task(&self, call: &RunningCall) {
+        let task = self.target.filter(|target| target.member == "taskId");
+        if let (Some(task), Ok(Some(id))) = (task, self.params.string("taskId")) {
+            call.set_task(RelatedTask {
+                upstream: task.original.clone(),
+                client: id.into_owned(),
+            });
+        }
+    }
+
+    /// Sends the request, and returns its result for the client. The result of a task that the gateway requested is
+    /// awaited.
+    async fn send_and_finish(&self, call: &Arc<RunningCall>) -> Result<String, RpcError> {
+        let result = self.send(call, &[]).await?;
+        if self.requested_task().is_some()
+            && let Some(result) = self.await_requested(call, result.json()).await?
+        {
+            return self.convert(&result);
+        }
+        self.finish(result.json())
+    }
+
+    /// Sends the request. An error is the one for the client.
+    async fn send(
+        &self,
+        call: &Arc<RunningCall>,
+        added: &[(&str, String)],
+    ) -> Result<RelayResult, RpcError> {
+        let mut outgoing = self.outgoing(added)?;
+        outgoing.param_headers = self.param_headers().await?;
+        let sent = outgoing.param_headers.clone();
+        let mut result = self.connection.relay(call, outgoing).await;
+        if let Err(turnbuckle_client::CallError::Rejected { source, .. }) = &result
+            && source.code == code::HEADER_MISMATCH
+            && self.is_tool_call()
+            && self.connection.client.sends_param_headers()
+        {
+            // The server did not process the call, because its tools have changed.
+            self.connection.lists().invalidate(ListKind::Tools);
+            let mut outgoing = self.outgoing(added)?;
+            outgoing.param_headers = self.param_headers().await?;
+            if outgoing.param_headers != sent {
+                result = self.connection.relay(call, outgoing).await;
+            }
+        }
+        result.map_err(|error| {
+            let error = errors::call_failure(self.connection.server.name(), error);
+            if is_readable(self.request, &error) {
+                return error;
+            }
+            convert::error(self.request.method(), error, self.pair)
+        })
+    }
+
+    /// Returns the headers that repeat arguments, if the server expects them.
+    async fn param_headers(&self) -> Result<ParamHeaderList, RpcError> {
+        let is_expected = self.is_tool_call() && self.connection.client.sends_param_headers();
+        let Some(tool) = self.target.filter(|_| is_expected) else {
+            return Ok(Vec::new());
+        };
+        let traits = self.connection.tool_traits(&tool.original).await?;
+        if traits.param_headers.is_empty() {
+            return Ok(Vec::new());
+        }
+        param_headers(
+            &traits.param_headers,
+            self.params.get("arguments").unwrap_or("{}"),
+        )
+    }
+
+    /// Returns the parameter `task` of the request, if the gateway requests a task.
+    fn requested_task(&self) -> Option<String> {
+        let is_requested = task_design(self.pair.upstream) == Some(TaskDesign::ClientRequested);
+        self.mode.requested_task().filter(|_| is_requested)
     }
 
     /// Both sides have `input_required` results: they are passed on, with the state sealed for the caller.
@@ -217,6 +346,13 @@ impl RelayedCall<'_> {
             added.push(("inputResponses", responses.to_owned()));
         }
         if let Some(sealed) = self.params.string("requestState")? {
+            if let Some(task) = self.request.open(&sealed, &self.task_purpose()) {
+                let responses = self.params.get("inputResponses").unwrap_or("{}");
+                let id = String::from_utf8_lossy(&task).into_owned();
+                let mut task = UpstreamTask::new(self, call, id);
+                task.update(responses).await?;
+                return self.pass_task_input(task).await;
+            }
             let state = self.request.open(&sealed, self.purpose.as_str());
             let state = state.and_then(|state| String::from_utf8(state).ok());
             let invalid = || {
@@ -224,13 +360,45 @@ impl RelayedCall<'_> {
             };
             added.push(("requestState", state.ok_or_else(invalid)?));
         }
-        let result = self.connection.relay(call, self.outgoing(&added)?).await;
-        match result {
-            Ok(result) if *result.kind() == ResultType::InputRequired => {
-                self.seal_input_required(result.json())
+        let result = self.send(call, &added).await?;
+        match result.kind() {
+            ResultType::InputRequired => self.seal_input_required(result.json()),
+            ResultType::Task if self.mode != TaskMode::Passed => {
+                let task = UpstreamTask::created(self, call, result.json());
+                let task = task.map_err(|error| self.invalid(&error))?;
+                self.pass_task_input(task).await
             }
-            result => self.finish(result),
+            _ => self.finish(result.json()),
         }
+    }
+
+    /// Awaits a task for a modern client that uses none. Input requests of the task become those of the call.
+    async fn pass_task_input(&self, mut task: UpstreamTask<'_>) -> Result<String, RpcError> {
+        match task.next().await? {
+            TaskEvent::Result(result) => self.convert(&result),
+            TaskEvent::InputRequests(requests) => {
+                let id = task.id().as_bytes();
+                let state = self
+                    .request
+                    .seal(id, &self.task_purpose(), suspended::RETRY_TIMEOUT);
+                task.keep();
+                Ok(self.input_required(&requests, &state))
+            }
+        }
+    }
+
+    /// What a sealed state with the task of a call is bound to.
+    fn task_purpose(&self) -> String {
+        format!("task of {}", self.purpose.as_str())
+    }
+
+    fn input_required(&self, requests: &str, state: &str) -> String {
+        let mut out = ObjectWriter::new();
+        out.string("resultType", "input_required");
+        out.member("inputRequests", requests);
+        out.string("requestState", state);
+        out.member("_meta", &self.gateway.identity);
+        out.finish()
     }
 
     /// Seals the state of an `input_required` result for the caller.
@@ -253,7 +421,9 @@ impl RelayedCall<'_> {
         let (request, target) = (self.request, self.target);
         let mut params = ObjectWriter::with_capacity(request.params().len());
         for (name, value) in self.params.members() {
-            if OWN_MEMBERS.contains(&&*name) {
+            let is_own_task =
+                name == "task" && self.is_tool_call() && self.mode != TaskMode::Passed;
+            if OWN_MEMBERS.contains(&&*name) || is_own_task {
                 continue;
             }
             match target.filter(|target| target.member == &*name) {
@@ -264,12 +434,27 @@ impl RelayedCall<'_> {
         for (name, value) in added {
             params.member(name, value);
         }
+        if let Some(task) = self.requested_task() {
+            params.member("task", &task);
+        }
         let mut outgoing = RelayRequest::new(request.method().to_owned(), params.finish());
-        outgoing.meta = self.meta()?;
+        self.complete_request(&mut outgoing)?;
         outgoing.name = target_header(request.method(), target, self.params);
+        if request.method() == "tasks/result" {
+            // Waits as long as the task runs.
+            outgoing.timeouts.idle = tasks::MAX_LIFETIME;
+            outgoing.timeouts.total = tasks::MAX_LIFETIME;
+        }
+        Ok(outgoing)
+    }
+
+    /// Adds to a request for the server what does not depend on its method.
+    pub(crate) fn complete_request(&self, outgoing: &mut RelayRequest) -> Result<(), RpcError> {
+        let request = self.request;
+        outgoing.meta = self.meta()?;
         // A legacy server has learned them when the connection was opened.
         if is_stateless(self.pair.upstream) {
-            outgoing.capabilities = Some(relayed_capabilities(request));
+            outgoing.capabilities = Some(self.capabilities());
             outgoing.client_info = Some(self.gateway.pool.client_info(self.connection, request));
         }
         outgoing.log_level = request.log_level();
@@ -277,7 +462,17 @@ impl RelayedCall<'_> {
         let settings = &self.connection.server.settings;
         outgoing.headers = forwarded_headers(&settings.forward_headers, request);
         outgoing.timeouts = settings.timeouts;
-        Ok(outgoing)
+        Ok(())
+    }
+
+    /// Returns the capabilities to declare to a modern server.
+    fn capabilities(&self) -> ClientCapabilities {
+        let mut capabilities = relayed_capabilities(self.request);
+        if self.mode.uses_tasks_at_server() {
+            let extensions = capabilities.extensions.get_or_insert_default();
+            extensions.insert(EXTENSION.to_owned(), JsonObject::new().into());
+        }
+        capabilities
     }
 
     /// Returns the members of `_meta` for the server.
@@ -299,28 +494,59 @@ impl RelayedCall<'_> {
                 out.member(&name, value);
             }
         }
+        let related = meta.get(keys::RELATED_TASK).map(RawObject::parse);
+        if let Some(Ok(related)) = related
+            && let Some(id) = related.string("taskId")?
+            && let Some((server, id)) = self.gateway.find_task(self.request, &id)
+            && server.id == self.connection.server.id
+        {
+            let id = crate::raw_json::quote(&id);
+            out.member(keys::RELATED_TASK, &format!(r#"{{"taskId":{id}}}"#));
+        }
         out.member(HOPS, &(hops + 1).to_string());
         Ok(out.into_members())
     }
 
-    fn finish(&self, result: Result<RelayResult, CallError>) -> Result<String, RpcError> {
-        finish(
-            self.gateway,
-            self.connection,
-            self.request.method(),
-            self.pair,
-            result,
-        )
+    /// Converts a result for the client. A task gets the id that the client knows.
+    fn finish(&self, result: &str) -> Result<String, RpcError> {
+        if self.mode != TaskMode::Passed || self.request.method().starts_with("tasks/") {
+            return self.convert(result);
+        }
+        let sealed = self.seal_task(result);
+        match sealed.map_err(|error| self.invalid(&error))? {
+            Some(sealed) => self.convert(&sealed),
+            None => self.convert(result),
+        }
+    }
+
+    /// Returns a result that announces a task with the id for the client.
+    fn seal_task(&self, result: &str) -> Result<Option<String>, RpcError> {
+        let (request, server) = (self.request, &self.connection.server);
+        let object = RawObject::parse(result)?;
+        if task_design(self.pair.upstream) == Some(TaskDesign::ServerDirected) {
+            let is_task = object.string("resultType")?.as_deref() == Some("task");
+            return is_task
+                .then(|| ids::seal_member(request, server, result))
+                .transpose();
+        }
+        let Some(task) = object.get("task") else {
+            return Ok(None);
+        };
+        let task = ids::seal_member(request, server, task)?;
+        let result = crate::raw_json::edit(result, &[], &[("task", task)])?;
+        RelatedTask::to_client(None, &result).map(Some)
     }
 
     fn convert(&self, result: &str) -> Result<String, RpcError> {
-        convert::result(
-            self.request.method(),
-            result,
-            self.pair,
-            &self.gateway.identity,
-        )
-        .map_err(|error| self.invalid(&error))
+        let method = match self.request.method() {
+            // Only calls of tools are tasks.
+            "tasks/result" => "tools/call",
+            method => method,
+        };
+        let server = &self.connection.server;
+        let result = self.gateway.with_shown_uris(server, method, result);
+        convert::result(method, &result, self.pair, &self.gateway.identity)
+            .map_err(|error| self.invalid(&error))
     }
 
     fn invalid(&self, error: &RpcError) -> RpcError {
@@ -328,33 +554,21 @@ impl RelayedCall<'_> {
     }
 }
 
-/// Converts the outcome of a call for the client.
-fn finish(
-    gateway: &GatewayState,
-    connection: &Connection,
-    method: &str,
-    pair: RevisionPair,
-    result: Result<RelayResult, CallError>,
+/// Returns a missing capability of a legacy client as the result of a tool, which a model can read.
+fn readable_error(
+    request: &RelayedRequest,
+    result: Result<String, RpcError>,
 ) -> Result<String, RpcError> {
-    let server = connection.server.name();
     match result {
-        Ok(result) => {
-            let result = gateway.with_shown_uris(&connection.server, method, result.json());
-            convert::result(method, &result, pair, &gateway.identity)
-                .map_err(|error| errors::invalid_result(server, &error))
-        }
-        Err(error) => {
-            let error = errors::call_failure(server, error);
-            // A legacy tool says what it needs in its result, which a model can read.
-            if error.code == code::MISSING_CAPABILITY
-                && method == "tools/call"
-                && !is_stateless(pair.downstream)
-            {
-                return Ok(tool_error(&error.message));
-            }
-            Err(convert::error(method, error, pair))
-        }
+        Err(error) if is_readable(request, &error) => Ok(tool_error(&error.message)),
+        result => result,
     }
+}
+
+fn is_readable(request: &RelayedRequest, error: &RpcError) -> bool {
+    request.method() == "tools/call"
+        && !is_stateless(request.revision())
+        && error.code == code::MISSING_CAPABILITY
 }
 
 /// Returns the value of the header that repeats the name of the target.

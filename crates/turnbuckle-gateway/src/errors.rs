@@ -164,6 +164,14 @@ pub(crate) fn closing(server: &str) -> RpcError {
         .with_data(json!({ "server": server, "kind": "disconnected", "effect": "none" }))
 }
 
+/// Returns the error for a server that did not finish in time.
+pub(crate) fn timeout(server: &str, limit: Duration) -> RpcError {
+    RpcError::internal(format!(
+        "server `{server}` did not respond within {limit:?}"
+    ))
+    .with_data(json!({ "server": server, "kind": "timeout", "effect": "unknown" }))
+}
+
 /// Returns the error for a failed request.
 pub(crate) fn call_failure(server: &str, error: CallError) -> RpcError {
     if error

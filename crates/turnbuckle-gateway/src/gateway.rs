@@ -17,7 +17,7 @@ use turnbuckle_protocol::{
 use turnbuckle_server::{
     Server,
     middleware::{RateTable, SessionKey},
-    relay::{Relay, RelayFuture, RelayedRequest, RelayedResult},
+    relay::{Relay, RelayFuture, RelayedRequest, RelayedResult, WatchedTasks},
 };
 
 use crate::{
@@ -619,6 +619,14 @@ impl Relay for GatewayRelay {
             let listener: Box<dyn Send + Sync> = Box::new(self.0.listen(&request, filter).await);
             Some(listener)
         })
+    }
+
+    fn watch_tasks(
+        &self,
+        request: RelayedRequest,
+        ids: Vec<String>,
+    ) -> RelayFuture<'_, Option<WatchedTasks>> {
+        Box::pin(self.0.watch_tasks(request, ids))
     }
 
     fn session_ended(&self, session: SessionKey) {

@@ -22,6 +22,7 @@ mod policy;
 mod raw_json;
 mod reload;
 mod routing;
+mod tasks;
 mod tool_lock;
 mod upstream;
 

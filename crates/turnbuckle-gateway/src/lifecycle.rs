@@ -60,6 +60,24 @@ impl RevisionPair {
 /// Stands for the revision of a server that sends requests before the handshake has ended, which only legacy ones do.
 pub(crate) const HANDSHAKE_REVISION: Revision = Revision::LATEST_LEGACY;
 
+/// The design of tasks that a revision has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskDesign {
+    /// The client requests that a call becomes a task (2025-11-25).
+    ClientRequested,
+    /// The server decides which calls become tasks (2026-07-28).
+    ServerDirected,
+}
+
+/// Returns the design of tasks of a revision, if it has tasks.
+pub(crate) fn task_design(revision: Revision) -> Option<TaskDesign> {
+    if revision.is_stateless() {
+        Some(TaskDesign::ServerDirected)
+    } else {
+        (revision >= Revision::V2025_11_25).then_some(TaskDesign::ClientRequested)
+    }
+}
+
 /// Returns whether requests of this revision are independent of each other.
 pub(crate) fn is_stateless(revision: Revision) -> bool {
     revision.is_stateless()

@@ -12,6 +12,7 @@ pub(crate) mod pool;
 pub(crate) mod roots;
 pub(crate) mod server_set;
 mod slot;
+pub(crate) mod tool_index;
 
 use std::{
     fmt,

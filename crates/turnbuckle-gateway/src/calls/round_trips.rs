@@ -14,6 +14,7 @@ use crate::{
     convert,
     observation::{CallRecord, observe},
     raw_json::{ObjectWriter, edit, quote},
+    tasks::await_task::{TaskEvent, UpstreamTask},
 };
 
 /// Maximum number of round trips of a call.
@@ -49,14 +50,13 @@ impl RelayedCall<'_> {
         let mut elicitations = Vec::new();
         let mut delay = FIRST_RETRY_DELAY;
         for _ in 0..=MAX_ROUND_TRIPS {
-            let result = self.connection.relay(call, self.outgoing(&added)?).await;
-            if result.is_ok() {
-                self.report_completed(&mut elicitations);
+            let result = self.send(call, &added).await?;
+            self.report_completed(&mut elicitations);
+            match result.kind() {
+                ResultType::InputRequired => {}
+                ResultType::Task => return self.await_directed(call, result.json()).await,
+                _ => return self.finish(result.json()),
             }
-            let result = match result {
-                Ok(result) if *result.kind() == ResultType::InputRequired => result,
-                result => return self.finish(result),
-            };
             observe(self.request, CallRecord::count_round_trip);
             let object = RawObject::parse(result.json()).map_err(|error| self.invalid(&error))?;
             added.clear();
@@ -88,6 +88,31 @@ impl RelayedCall<'_> {
         self.fail(InputError::Rejected(
             "the server requested input too often".to_owned(),
         ))
+    }
+
+    /// Awaits a task of the server. The client gets its input requests as requests.
+    async fn await_directed(
+        &self,
+        call: &Arc<RunningCall>,
+        created: &str,
+    ) -> Result<String, RpcError> {
+        let created = UpstreamTask::created(self, call, created);
+        let mut task = created.map_err(|error| self.invalid(&error))?;
+        let mut elicitations = Vec::new();
+        loop {
+            match task.next().await? {
+                TaskEvent::Result(result) => return self.convert(&result),
+                TaskEvent::InputRequests(requests) => {
+                    let requests =
+                        RawObject::parse(&requests).map_err(|error| self.invalid(&error))?;
+                    match self.respond_to(call, &requests, &mut elicitations).await {
+                        Ok(responses) => task.update(&responses).await?,
+                        Err(error) => return self.fail(error),
+                    }
+                    self.report_completed(&mut elicitations);
+                }
+            }
+        }
     }
 
     /// Tells the client that the URL elicitations of the last round trip are completed.

@@ -1,6 +1,6 @@
 //! A request that runs on an upstream connection, and the client requests that the server sends for it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use turnbuckle_protocol::{
     Revision, RpcError,
@@ -19,6 +19,7 @@ use crate::{
     lifecycle::is_stateless,
     lock,
     raw_json::{edit, quote},
+    tasks::ids::RelatedTask,
 };
 
 /// Identifies the caller of a request: its principal, or the session or connection it belongs to.
@@ -45,6 +46,8 @@ pub(crate) struct RunningCall {
     pub(crate) is_task: bool,
     delivery: Mutex<Delivery>,
     inputs: InputTable,
+    /// The task of the server that the call is about.
+    task: OnceLock<RelatedTask>,
     /// The URL elicitations that the server has reported as completed.
     pub(crate) completed: CompletedElicitations,
 }
@@ -83,8 +86,35 @@ impl RunningCall {
             is_task: params.get("task").is_some(),
             delivery: Mutex::new(Delivery::new(request)),
             inputs: InputTable::default(),
+            task: OnceLock::new(),
             completed: CompletedElicitations::default(),
         })
+    }
+
+    /// Sets the task of the server that the call is about.
+    pub(crate) fn set_task(&self, task: RelatedTask) {
+        // Set once per call.
+        let _ = self.task.set(task);
+    }
+
+    /// Returns whether the call is about a task of the server.
+    pub(crate) fn is_about_task(&self, id: &str) -> bool {
+        self.task.get().is_some_and(|task| task.upstream == id)
+    }
+
+    /// Passes the status of its task on to a client that waits for the result.
+    pub(crate) fn task_status(&self, params: &str) {
+        let Some(task) = self.task.get().filter(|task| !task.client.is_empty()) else {
+            return;
+        };
+        if let Ok(params) = edit(params, &["_meta"], &[("taskId", quote(&task.client))]) {
+            self.notify("notifications/tasks/status", &params);
+        }
+    }
+
+    /// Returns a message with the task that the client knows.
+    fn with_client_task(&self, params: &str) -> Result<String, RpcError> {
+        RelatedTask::to_client(self.task.get(), params)
     }
 
     /// Lets another request of the client wait for the result. It receives the notifications that were kept.
@@ -169,6 +199,16 @@ impl RunningCall {
         self.has_declared(method, params)?;
         let params = self.named_params(method, params)?;
         let params = convert::client_request_params(method, &params, upstream, self.downstream)?;
+        let params = self.with_client_task(&params)?;
+        let task = lock(&self.delivery).request().cloned();
+        if let Some(request) = task.filter(RelayedRequest::is_task) {
+            let params = edit(&params, &["elicitationId", "_meta"], &[])?;
+            return Ok(ClientRequest::Sent {
+                request,
+                method,
+                params,
+            });
+        }
         if is_stateless(self.downstream) {
             if !self.is_suspendable {
                 return Err(RpcError::internal("this call cannot request input"));
@@ -208,17 +248,23 @@ impl RunningCall {
 
     /// Passes progress on to the client, under its own token.
     pub(crate) fn progress(&self, params: &str) {
-        lock(&self.delivery).progress(params);
+        if let Ok(params) = self.with_client_task(params) {
+            lock(&self.delivery).progress(&params);
+        }
     }
 
     /// Passes a log message on to the client, if it accepts messages of this level.
     pub(crate) fn log(&self, params: &str) {
-        lock(&self.delivery).log(params);
+        if let Ok(params) = self.with_client_task(params) {
+            lock(&self.delivery).log(&params);
+        }
     }
 
     /// Passes another notification on to the client.
     pub(crate) fn notify(&self, method: &str, params: &str) {
-        lock(&self.delivery).notify(method, params);
+        if let Ok(params) = self.with_client_task(params) {
+            lock(&self.delivery).notify(method, &params);
+        }
     }
 }
 

@@ -14,16 +14,18 @@ use turnbuckle_server::relay::RelayedRequest;
 
 use crate::{
     calls::{
-        RelayedCall, finish,
+        RelayedCall,
         inputs::PendingInput,
         running::{RunningCall, tool_error, with_server_name},
         state_purpose::StatePurpose,
         suspended::{CallEvent, MAX_ROUND_TRIPS, OpenCall, RETRY_TIMEOUT},
         url_elicitation::{id_of, required_elicitations, url_of},
     },
+    convert, errors,
     gateway::GatewayState,
     lifecycle::RevisionPair,
     raw_json::ObjectWriter,
+    tasks::TaskMode,
     upstream::connection::Connection,
 };
 
@@ -33,6 +35,10 @@ const MAX_REPEATS: usize = 10;
 impl RelayedCall<'_> {
     /// Starts a call that can be suspended.
     pub(super) fn open_call(&self, call: &Arc<RunningCall>) -> Result<OpenCall, RpcError> {
+        if self.mode == TaskMode::Awaited {
+            let run = self.to_owned_call().run(Arc::clone(call));
+            return Ok(OpenCall::new(Arc::clone(call), Box::pin(run)));
+        }
         let mut request = self.outgoing(&[])?;
         // The time of the client does not count, and is limited by the number of round trips.
         let timeouts = &mut request.timeouts;
@@ -89,13 +95,19 @@ impl UpstreamRun {
     async fn finish(self, request: RelayRequest) -> Result<String, RpcError> {
         let result = self.run(request).await;
         match result {
-            Ok(result) => finish(
-                &self.gateway,
-                &self.connection,
+            Ok(Ok(result)) => {
+                let server = &self.connection.server;
+                let result = self
+                    .gateway
+                    .with_shown_uris(server, &self.method, result.json());
+                convert::result(&self.method, &result, self.pair, &self.gateway.identity)
+                    .map_err(|error| errors::invalid_result(server.name(), &error))
+            }
+            Ok(Err(error)) => Err(convert::error(
                 &self.method,
+                errors::call_failure(self.connection.server.name(), error),
                 self.pair,
-                result,
-            ),
+            )),
             Err(failed) => failed,
         }
     }

@@ -73,6 +73,7 @@ impl GatewayState {
                 }
             }
         }
+        self.add_task_capabilities(&mut union);
         union
     }
 

@@ -14,8 +14,9 @@ use crate::{
         search::index::SearchIndex,
     },
     convert::ListKind,
-    lifecycle::RevisionPair,
+    lifecycle::{RevisionPair, task_design},
     raw_json::{edit, quote},
+    tasks::with_task_support,
     upstream::{UpstreamServer, list_cache::ServerList},
 };
 
@@ -203,7 +204,8 @@ impl MergedList {
             downstream: revision,
             upstream: self.parts[self.items[at].part].1.revision,
         };
-        let mut json = self.kind.item(self.definition(at), pair)?;
+        let json = self.kind.item(self.definition(at), pair)?;
+        let mut json = with_task_support(self.kind, json, task_design(revision), self.server(at))?;
         if let Some(name) = &self.items[at].name {
             json = edit(&json, &[], &[(self.kind.name_member(), quote(name))])?;
         }

@@ -6,9 +6,9 @@ use std::{
 };
 
 use turnbuckle_client::relay::{RelayCallId, ServerRequest};
-use turnbuckle_protocol::{jsonrpc::RawObject, meta::keys};
+use turnbuckle_protocol::jsonrpc::RawObject;
 
-use crate::{calls::running::RunningCall, lock};
+use crate::{calls::running::RunningCall, lock, tasks::ids::related_task};
 
 /// The calls that run on a connection.
 pub(crate) struct CallRegistry {
@@ -135,15 +135,26 @@ impl CallRegistry {
         call.map_or(Attribution::OutsideOfCalls, Attribution::Call)
     }
 
+    /// Returns the call that waits for the result of the related task, or else the one that became it.
     fn call_of_task(&self, params: &str) -> Option<Arc<RunningCall>> {
-        let tasks = lock(&self.tasks);
-        if tasks.is_empty() {
-            return None;
-        }
-        let params = RawObject::parse(params).ok()?;
-        let meta = RawObject::parse(params.get("_meta")?).ok()?;
-        let task = RawObject::parse(meta.get(keys::RELATED_TASK)?).ok()?;
-        tasks.get(&*task.string("taskId").ok()??)?.upgrade()
+        let task = related_task(params)?;
+        let calls = lock(&self.calls);
+        let waiting = calls.values().find(|call| call.is_about_task(&task));
+        waiting
+            .cloned()
+            .or_else(|| lock(&self.tasks).get(&task)?.upgrade())
+    }
+
+    /// Passes the status of a task on to the calls that wait for its result.
+    pub(crate) fn task_status(&self, params: &str) {
+        let id = RawObject::parse(params).ok();
+        let id = id.and_then(|object| object.string("taskId").ok()?.map(String::from));
+        let Some(id) = id else {
+            return;
+        };
+        let calls = lock(&self.calls);
+        let about_task = calls.values().filter(|call| call.is_about_task(&id));
+        about_task.for_each(|call| call.task_status(params));
     }
 
     /// Returns the call that a notification without progress token belongs to. `stream` is the call with the stream on

@@ -18,7 +18,10 @@ use turnbuckle_client::{
 use turnbuckle_protocol::{
     Revision, RpcError,
     jsonrpc::RawObject,
-    types::{ClientCapabilities, Implementation, LogLevel, SubscriptionFilter},
+    types::{
+        ClientCapabilities, Implementation, JsonObject, LogLevel, SubscriptionFilter,
+        tasks::EXTENSION,
+    },
 };
 use turnbuckle_server::middleware::SessionKey;
 
@@ -119,7 +122,7 @@ impl Connection {
         let builder = Client::builder(info.name, info.version)
             .lifecycle_mode(server.settings.lifecycle_mode)
             .timeouts(server.settings.timeouts)
-            .relay(handler, settings.capabilities);
+            .relay(handler, with_tasks(settings.capabilities));
         let connecting = builder.connect(target);
         let client = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
             Ok(connected) => connected?,
@@ -374,6 +377,13 @@ impl Drop for Connection {
     }
 }
 
+/// Adds the tasks of modern servers, which subscriptions need; calls declare their own capabilities.
+fn with_tasks(mut capabilities: ClientCapabilities) -> ClientCapabilities {
+    let extensions = capabilities.extensions.get_or_insert_default();
+    extensions.insert(EXTENSION.to_owned(), JsonObject::new().into());
+    capabilities
+}
+
 impl ConnectionState {
     /// Records that the connection is open. Returns `false` if it has ended already.
     fn has_opened(&self) -> bool {
@@ -506,6 +516,9 @@ impl RelayHandler for MessageHandler {
                     events.resource_updated(&state.server, &uri);
                 }
             }
+            "notifications/tasks/status" => state.calls.task_status(params),
+            // Listeners get it from their subscriptions.
+            "notifications/tasks" => {}
             "notifications/cancelled" | "notifications/subscriptions/acknowledged" => {}
             _ => {
                 let call = state.calls.call_of_notification(notification.call);

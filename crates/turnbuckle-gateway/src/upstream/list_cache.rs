@@ -14,8 +14,11 @@ use tokio::time::Instant;
 use turnbuckle_protocol::{Revision, RpcError, jsonrpc::RawObject};
 
 use crate::{
-    convert::ListKind, errors, lock, raw_json::ObjectWriter, tool_lock::PagePosition,
-    upstream::connection::Connection,
+    convert::ListKind,
+    errors, lock,
+    raw_json::ObjectWriter,
+    tool_lock::PagePosition,
+    upstream::{connection::Connection, tool_index::CachedToolIndex},
 };
 
 /// Lifetime of a list of a server that neither announces changes nor gives its lifetime.
@@ -93,6 +96,7 @@ struct LifetimeHint {
 #[derive(Default)]
 pub(crate) struct ListCache {
     lists: [ListSlot; 4],
+    pub(crate) tool_index: CachedToolIndex,
 }
 
 #[derive(Default)]

@@ -63,7 +63,7 @@ impl RelayedRequest {
             let is_error = RawObject::parse(&result)
                 .is_ok_and(|result| result.get("isError").map(str::trim) == Some("true"));
             call.set_tool_error(is_error);
-            Ok(ResponseWriter::new(&call).relayed_result(&result))
+            Ok(ResponseWriter::new(&call).relayed_result(result.into()))
         });
         let created = tasks::create_and_run(self.call.clone(), lifetime, handler).await;
         self.result_text(created)
