@@ -228,7 +228,7 @@ impl RelayedCall<'_> {
         }
         let traits = traits.as_deref();
         self.mode = TaskMode::of_call(self.request, self.params, &server, traits)?;
-        // Without a server that has tasks, clients were not told of any.
+        // Without a server that has tasks, none is declared to clients.
         if !self.gateway.has_tasks() {
             self.mode = TaskMode::Plain;
         }

@@ -114,7 +114,7 @@ impl<'a> UpstreamTask<'a> {
                     }
                 }
                 TaskStatus::Completed => {
-                    let missing = || RpcError::internal("a complete task has no result");
+                    let missing = || RpcError::internal("a complete task lacks its result");
                     let result = state.get("result").ok_or_else(missing)?;
                     return Ok(TaskEvent::Result(result.to_owned()));
                 }
@@ -215,7 +215,7 @@ async fn cancel(connection: &Connection, call: &Arc<RunningCall>, request: Relay
 }
 
 impl RelayedCall<'_> {
-    /// Awaits a client-requested task that the gateway itself requested. Returns `None` if the result is no task.
+    /// Awaits a client-requested task that the gateway itself requested. Returns `None` if the server created none.
     pub(crate) async fn await_requested(
         &self,
         call: &Arc<RunningCall>,
@@ -255,6 +255,6 @@ impl RelayedCall<'_> {
 }
 
 fn task_id(task: &RawObject<'_>) -> Result<String, RpcError> {
-    let missing = || RpcError::internal("the task has no id");
+    let missing = || RpcError::internal("the task lacks an id");
     Ok(task.string("taskId")?.ok_or_else(missing)?.into_owned())
 }

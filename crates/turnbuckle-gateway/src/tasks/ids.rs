@@ -84,7 +84,7 @@ pub(crate) fn seal_member(
     server: &UpstreamServer,
     task: &str,
 ) -> Result<String, RpcError> {
-    let missing = || RpcError::internal("the task has no id");
+    let missing = || RpcError::internal("the task lacks an id");
     let id = RawObject::parse(task)?
         .string("taskId")?
         .ok_or_else(missing)?;

@@ -25,7 +25,7 @@ struct Name {
 async fn sign(cx: Context) -> Result<String, ToolError> {
     let elicitation = Elicitation::form::<Name>("Who signs?").key("name");
     let name = cx.elicit(elicitation).await?;
-    let name = name.accepted().map_or("nobody".to_owned(), |it| it.name);
+    let name = name.accepted().map_or("unknown".to_owned(), |it| it.name);
     Ok(format!("signed by {name}"))
 }
 

@@ -45,13 +45,13 @@ impl RelayedRequest {
 
     /// Continues the request as a task of this server, and returns the result that announces the task.
     ///
-    /// `run` returns the final result in the revision of the client. Meanwhile
+    /// `run` returns the final result in the revision of the client. While it runs,
     /// [`request_client`](Self::request_client) stores its requests in the task, and [`notify`](Self::notify) sends to the
     /// clients that wait for the result. `run` is dropped if the client cancels the task, and when its lifetime ends.
     ///
     /// # Errors
     ///
-    /// If the store has no room for another task.
+    /// If the store is full.
     pub async fn run_as_task(
         &self,
         lifetime: Option<Duration>,
