@@ -105,8 +105,10 @@ impl Scripted {
             let message: Value = serde_json::from_str(&line).unwrap();
             self.received.lock().unwrap().push(message.clone());
             let text = match (self.script)(&message, number) {
-                Step::Default => default_response(&message).map_or(String::new(), line_of),
-                Step::Messages(messages) => messages.into_iter().map(line_of).collect(),
+                Step::Default => default_response(&message)
+                    .as_ref()
+                    .map_or(String::new(), line_of),
+                Step::Messages(messages) => messages.iter().map(line_of).collect(),
                 Step::Text(text) => text,
                 Step::Silence | Step::Status(..) => String::new(),
                 Step::Close => return,
@@ -174,7 +176,7 @@ fn http_response(status: u16, headers: &str, message: &Value) -> String {
     )
 }
 
-fn line_of(message: Value) -> String {
+fn line_of(message: &Value) -> String {
     format!("{message}\n")
 }
 

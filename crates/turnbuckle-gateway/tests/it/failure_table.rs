@@ -34,9 +34,12 @@ async fn call(peer: &mut Peer, tool: &str) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_dies_is_not_sent_again_and_the_next_one_starts_the_server() {
     for mode in ERAS {
-        let server = Scripted::new(mode, |message, _| match is_call(message, "die") {
-            true => Step::Close,
-            false => Step::Default,
+        let server = Scripted::new(mode, |message, _| {
+            if is_call(message, "die") {
+                Step::Close
+            } else {
+                Step::Default
+            }
         });
         let gateway = start([server.upstream("desk").sharing(Sharing::All)]).await;
         let expected = json!({ "server": "desk", "kind": "disconnected", "effect": "unknown" });
@@ -62,9 +65,10 @@ async fn five_deaths_in_a_minute_make_a_server_down_until_an_attempt_succeeds() 
         let dies = Arc::new(AtomicBool::new(true));
         let is_dying = Arc::clone(&dies);
         let server = Scripted::new(mode, move |message, _| {
-            match message["method"] == "tools/call" && is_dying.load(Ordering::SeqCst) {
-                true => Step::Close,
-                false => Step::Default,
+            if message["method"] == "tools/call" && is_dying.load(Ordering::SeqCst) {
+                Step::Close
+            } else {
+                Step::Default
             }
         });
         let gateway = start([server.upstream("desk").sharing(Sharing::All)]).await;
@@ -139,9 +143,10 @@ async fn many_callers_share_one_start_and_one_failure() {
 /// A server with handshakes that are not answered on some connections.
 fn hanging(hangs: impl Fn(usize) -> bool + Send + Sync + 'static) -> Scripted {
     Scripted::new(LifecycleMode::Legacy, move |message, number| {
-        match message["method"] == "initialize" && hangs(number) {
-            true => Step::Silence,
-            false => Step::Default,
+        if message["method"] == "initialize" && hangs(number) {
+            Step::Silence
+        } else {
+            Step::Default
         }
     })
 }
@@ -299,9 +304,10 @@ async fn a_session_that_is_gone_is_renewed_and_the_call_sent_again_once() {
         let is_call = message["method"] == "tools/call";
         let ends = |left: usize| left.checked_sub(1);
         let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
-        match is_call && left.fetch_update(set, get, ends).is_ok() {
-            true => Step::Status(404, ""),
-            false => Step::Default,
+        if is_call && left.fetch_update(set, get, ends).is_ok() {
+            Step::Status(404, "")
+        } else {
+            Step::Default
         }
     });
     let other = Scripted::new(LifecycleMode::Legacy, |_, _| Step::Default);
@@ -378,9 +384,12 @@ async fn notifications_before_the_result_come_before_it_and_none_after() {
 #[tokio::test(start_paused = true)]
 async fn subscriptions_and_the_log_level_are_restored_after_a_death() {
     for mode in ERAS {
-        let server = Scripted::new(mode, |message, _| match is_call(message, "die") {
-            true => Step::Close,
-            false => Step::Default,
+        let server = Scripted::new(mode, |message, _| {
+            if is_call(message, "die") {
+                Step::Close
+            } else {
+                Step::Default
+            }
         });
         let gateway = start([server.upstream("desk").sharing(Sharing::Session)]).await;
         let mut peer = Peer::connect(gateway.server()).legacy("2025-11-25").await;

@@ -50,7 +50,7 @@ async fn a_thousand_changes_are_one_new_list_and_one_notification() {
 
     count.store(2, Ordering::SeqCst);
     for _ in 0..1_000 {
-        script.notify(CHANGED, json!({}));
+        script.notify(CHANGED, &json!({}));
     }
     peer.expect_notification(CHANGED).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
@@ -64,7 +64,7 @@ async fn a_change_that_clients_do_not_see_is_not_announced() {
     let script = counted(&Arc::new(AtomicUsize::new(1)));
     let gateway = start([script.upstream("a")]).await;
     let mut peer = listening(&gateway).await;
-    script.notify(CHANGED, json!({}));
+    script.notify(CHANGED, &json!({}));
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(script.requests("tools/list").len(), 2);
     peer.expect_no_message().await;
@@ -108,7 +108,7 @@ async fn lists_come_from_memory() {
 #[tokio::test(start_paused = true)]
 async fn a_list_of_a_server_without_announcements_is_kept_for_thirty_seconds() {
     let script = Script::new(|method, _| match method {
-        "initialize" => initialized(json!({ "tools": {} })),
+        "initialize" => initialized(&json!({ "tools": {} })),
         "tools/list" => tools(&["x"]),
         _ => Value::Null,
     });

@@ -127,7 +127,7 @@ async fn updates_have_the_uris_of_lists() {
     );
     second.notify(
         "notifications/resources/updated",
-        json!({ "uri": "x:shared" }),
+        &json!({ "uri": "x:shared" }),
     );
     let updated = peer
         .expect_notification("notifications/resources/updated")

@@ -50,7 +50,7 @@ impl Script {
     }
 
     /// Sends a notification on all connections.
-    pub(crate) fn notify(&self, method: &str, params: Value) {
+    pub(crate) fn notify(&self, method: &str, params: &Value) {
         let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
         let _ = self.notifications.send(message);
     }
@@ -100,7 +100,7 @@ impl Script {
             .unwrap()
             .push((method.to_owned(), params.clone()));
         let result = match (self.respond)(method, params) {
-            Value::Null if method == "initialize" => initialized(json!({
+            Value::Null if method == "initialize" => initialized(&json!({
                 "tools": { "listChanged": true },
                 "prompts": { "listChanged": true },
                 "resources": { "listChanged": true, "subscribe": true },
@@ -113,7 +113,7 @@ impl Script {
 }
 
 /// The result of `initialize` with capabilities.
-pub(crate) fn initialized(capabilities: Value) -> Value {
+pub(crate) fn initialized(capabilities: &Value) -> Value {
     json!({
         "protocolVersion": "2025-11-25",
         "capabilities": capabilities,

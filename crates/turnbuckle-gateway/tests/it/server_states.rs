@@ -194,7 +194,7 @@ async fn a_list_that_does_not_come_is_left_out_after_five_seconds() {
             while let Ok(Some(line)) = lines.next_line().await {
                 let message: Value = serde_json::from_str(&line).unwrap();
                 if message["method"] == "initialize" {
-                    let result = crate::scripts::initialized(json!({ "tools": {} }));
+                    let result = crate::scripts::initialized(&json!({ "tools": {} }));
                     let response =
                         json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
                     writer

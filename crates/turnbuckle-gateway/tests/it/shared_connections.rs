@@ -13,7 +13,7 @@ use crate::{
     upstreams::start,
 };
 
-fn call(name: &str, meta: Value) -> Value {
+fn call(name: &str, meta: &Value) -> Value {
     json!({ "name": name, "arguments": {}, "_meta": meta })
 }
 
@@ -49,7 +49,7 @@ async fn fifty_clients_with_equal_ids_and_tokens_get_only_their_own() {
         let id = peer
             .start(
                 "tools/call",
-                call(&format!("t{index}"), json!({ "progressToken": "p" })),
+                call(&format!("t{index}"), &json!({ "progressToken": "p" })),
             )
             .await;
         peers.push((peer, id));
@@ -91,7 +91,7 @@ async fn progress_increases_and_belongs_to_a_running_call() {
         }
         .await;
         let id = peer
-            .start("tools/call", call("x", json!({ "progressToken": "p" })))
+            .start("tools/call", call("x", &json!({ "progressToken": "p" })))
             .await;
         let request = connection.expect("tools/call").await;
         let own = token(&request);
@@ -134,16 +134,16 @@ async fn calls_one_at_a_time_can_request_input_on_a_shared_connection() {
                 .await,
         );
     }
-    let first = peers[0].start("tools/call", call("a", json!({}))).await;
+    let first = peers[0].start("tools/call", call("a", &json!({}))).await;
     let mut connection = server.connection().await;
     assert!(connection.handshake["capabilities"]["elicitation"].is_object());
     let request = connection.expect("tools/call").await;
-    let second = peers[1].start("tools/call", call("b", json!({}))).await;
+    let second = peers[1].start("tools/call", call("b", &json!({}))).await;
     connection.request(1, "elicitation/create", form()).await;
     let result = peers[0].finish(first).await.expect_result().clone();
     assert_eq!(result["resultType"], "input_required");
 
-    let mut retry = call("a", json!({}));
+    let mut retry = call("a", &json!({}));
     retry["requestState"] = result["requestState"].clone();
     retry["inputResponses"] = json!({ "q1": { "action": "decline" } });
     let first = peers[0].start("tools/call", retry).await;
@@ -197,7 +197,7 @@ async fn a_modern_call_sets_the_log_level_of_a_legacy_server() {
         .modern()
         .log_level(LogLevel::Info)
         .await;
-    let id = peer.start("tools/call", call("x", json!({}))).await;
+    let id = peer.start("tools/call", call("x", &json!({}))).await;
     let mut connection = server.connection().await;
     let set = connection.expect("logging/setLevel").await;
     assert_eq!(set["params"]["level"], "info");
@@ -233,7 +233,7 @@ async fn a_cancelled_call_cancels_the_open_client_requests() {
         .legacy("2025-11-25")
         .capabilities(capabilities)
         .await;
-    let id = peer.start("tools/call", call("x", json!({}))).await;
+    let id = peer.start("tools/call", call("x", &json!({}))).await;
     let request = connection.expect("tools/call").await;
     let inputs = json!({
         "a": { "method": "elicitation/create", "params": form() },
@@ -266,7 +266,7 @@ async fn an_input_request_that_was_not_declared_sends_nothing_to_the_client() {
         .legacy("2025-11-25")
         .capabilities(capabilities)
         .await;
-    let id = peer.start("tools/call", call("x", json!({}))).await;
+    let id = peer.start("tools/call", call("x", &json!({}))).await;
     let request = connection.expect("tools/call").await;
     let inputs = json!({
         "a": { "method": "elicitation/create", "params": form() },

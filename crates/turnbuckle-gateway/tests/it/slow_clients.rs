@@ -88,10 +88,10 @@ async fn a_client_that_never_reads_delays_nobody_and_gets_the_newest() {
             let message: Value = serde_json::from_str(&line).unwrap();
             match message["method"].as_str() {
                 Some("notifications/progress") => {
-                    progress.push(message["params"]["progress"].as_u64().unwrap())
+                    progress.push(message["params"]["progress"].as_u64().unwrap());
                 }
                 Some("notifications/message") => {
-                    logs.push(message["params"]["data"].as_u64().unwrap())
+                    logs.push(message["params"]["data"].as_u64().unwrap());
                 }
                 _ if message["id"] == 3 => break,
                 _ => {}
