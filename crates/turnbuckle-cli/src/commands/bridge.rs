@@ -1,6 +1,7 @@
 //! `turnbuckle bridge`.
 
 mod config;
+mod policy;
 mod reload;
 mod server_files;
 mod startup_message;
@@ -10,6 +11,7 @@ mod upstreams;
 use std::{num::NonZeroUsize, time::Duration};
 
 use clap::ValueEnum;
+use policy::{PolicyFiles, PolicyOptions};
 use reload::Reloader;
 use serde::Deserialize;
 use turnbuckle_gateway::{Gateway, PrefixMode, RunningGateway, StartError};
@@ -100,6 +102,13 @@ pub(crate) struct BridgeCommand {
     #[arg(long, value_name = "GLOB")]
     deny: Vec<String>,
 
+    #[command(flatten)]
+    policy: PolicyOptions,
+
+    /// The files and the listener of the policy, once they are open.
+    #[arg(skip)]
+    policy_files: PolicyFiles,
+
     /// Put the name of the server before the names of tools
     #[arg(long, value_enum, default_value_t)]
     prefix: PrefixOption,
@@ -185,6 +194,7 @@ impl BridgeCommand {
         };
         let access = access.resolve(&address, DEFAULT_PORT, &context.environment)?;
         self.has_authenticated_callers = access.authorization.is_some();
+        self.policy_files = self.policy.open(context).await?;
         let mut reloader = Reloader::new(&self, &address, context)?;
         let servers = upstreams::find(&self, &address, context, reloader.warnings())?;
         log::init(None, context)?;
@@ -319,8 +329,10 @@ impl BridgeCommand {
         for server in servers.iter() {
             gateway = gateway.upstream(server.upstream(self, context).await?);
         }
-        let started = gateway.start().await;
-        started.map_err(|error| start_error(&error, servers))
+        let started = self.policy_files.observe(gateway).start().await;
+        let gateway = started.map_err(|error| start_error(&error, servers))?;
+        self.policy_files.started(&gateway, servers, context)?;
+        Ok(gateway)
     }
 }
 

@@ -81,7 +81,7 @@ pub(super) fn unreachable(servers: &[UpstreamStatus]) -> Vec<String> {
 pub(super) fn names_down(servers: &[UpstreamStatus]) -> Vec<String> {
     let down = servers
         .iter()
-        .filter(|server| server.state != UpstreamState::Up);
+        .filter(|server| !matches!(server.state, UpstreamState::Up | UpstreamState::Locked));
     down.map(|server| server.name.clone()).collect()
 }
 

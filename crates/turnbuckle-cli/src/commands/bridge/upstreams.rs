@@ -254,7 +254,7 @@ impl BridgedServer {
             .fold(upstream, |upstream, (glob, scope)| {
                 upstream.scope(glob, scope)
             });
-        Ok(upstream
+        let upstream = upstream
             .fingerprint(self.fingerprint())
             .forward_headers(settings.forward_headers.iter().cloned())
             .required(settings.required)
@@ -265,7 +265,9 @@ impl BridgedServer {
                 Some(EraOption::Legacy) => LifecycleMode::Legacy,
             })
             .allow(allow.iter().cloned())
-            .deny(settings.deny.iter().chain(&self.deny).cloned()))
+            .deny(settings.deny.iter().chain(&self.deny).cloned());
+        // Here, so that a reload applies it too.
+        bridge.policy_files.lock(upstream, self)
     }
 
     /// Identifies the definition and all settings: a reload keeps the server if they are the same.
