@@ -9,6 +9,7 @@ mod bridge_authorization;
 mod bridge_config;
 #[cfg(target_os = "linux")]
 mod bridge_hostile;
+mod bridge_policy;
 #[cfg(target_os = "linux")]
 mod bridge_processes;
 mod bridge_reload;

@@ -18,14 +18,14 @@ use turnbuckle_server::{Server, Tool, ndjson::serve};
 use crate::{sandbox::Sandbox, terminal::TerminalSession};
 
 /// A server on `unix:bank` with a tool that has a variable description.
-struct Bank {
-    sandbox: Sandbox,
+pub(crate) struct Bank {
+    pub(crate) sandbox: Sandbox,
     description: Arc<Mutex<&'static str>>,
     paid: Arc<AtomicUsize>,
 }
 
 impl Bank {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let bank = Self {
             sandbox: Sandbox::new(),
             description: Arc::new(Mutex::new("Pays a bill")),
@@ -54,7 +54,7 @@ impl Bank {
         });
     }
 
-    fn set_description(&self, text: &'static str) {
+    pub(crate) fn set_description(&self, text: &'static str) {
         *self.description.lock().unwrap() = text;
     }
 
@@ -62,7 +62,7 @@ impl Bank {
         self.sandbox.run(words)
     }
 
-    fn payments(&self) -> usize {
+    pub(crate) fn payments(&self) -> usize {
         self.paid.load(Ordering::SeqCst)
     }
 }
