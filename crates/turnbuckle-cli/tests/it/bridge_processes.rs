@@ -237,7 +237,6 @@ fn assert_end_leaves_nothing(signal: Signal, limit: Duration) {
             is_success,
             "{command:?} {took:?}: {stderr}"
         );
-        eprintln!("{command:?} {signal:?}: {took:?}");
     };
     thread::scope(|scope| {
         for command in &commands {
