@@ -197,7 +197,7 @@ impl ServerFiles {
     /// Returns an error for a section of a server that nothing defines: its name may be misspelled.
     pub(super) fn check_sections<'a>(
         &self,
-        names: impl Iterator<Item = &'a str> + Clone,
+        names: &(impl Iterator<Item = &'a str> + Clone),
         context: &CommandContext,
     ) -> Result {
         for section in &self.config.servers {

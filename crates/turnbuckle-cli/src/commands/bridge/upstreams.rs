@@ -144,7 +144,7 @@ pub(super) fn find(
             deny: Vec::new(),
         });
     }
-    files.check_sections(servers.iter().map(|server| &*server.name), context)?;
+    files.check_sections(&servers.iter().map(|server| &*server.name), context)?;
     for glob in &bridge.allow {
         add_pattern("--allow", glob, &mut servers, |server| &mut server.allow)?;
     }

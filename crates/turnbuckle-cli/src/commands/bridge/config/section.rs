@@ -224,7 +224,7 @@ impl AuthSection {
 }
 
 fn pairs(table: Option<&Spanned<BTreeMap<String, Secret>>>) -> Vec<(String, Secret)> {
-    let table = table.into_iter().flat_map(|table| table.get_ref());
+    let table = table.into_iter().flat_map(toml::Spanned::get_ref);
     table
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
