@@ -34,7 +34,7 @@ TOOLS_ONLY = dict.fromkeys(
     "this server has only tools, and quick ones")
 NO_TOOL_ERROR = {"tool_error": "tested with servers that have failing tools"}
 NO_NOTIFICATIONS = dict.fromkeys(["logging", "subscription"], "this package declares neither before 2026-07-28")
-NO_SUBSCRIPTION = {"subscription": "this package has no subscriptions to resources"}
+NO_SUBSCRIPTION = {"subscription": "this package lacks subscriptions to resources"}
 DEADLY = dict.fromkeys(["cancellation", "timeout"], "this server dies of notifications/cancelled")
 UNKNOWN = dict.fromkeys(["structured", "elicitation", "declined", "url_elicitation"], "2024-11-05 does not have it")
 STATELESS = dict.fromkeys(["elicitation", "declined", "url_elicitation", "sampling", "roots", "subscription"],

@@ -36,7 +36,7 @@ impl AuditSink for JsonLines {
     }
 }
 
-/// The record of a request. It has no values of arguments and no tokens.
+/// The record of a request. It contains neither values of arguments nor tokens.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -1,6 +1,6 @@
 //! Relays one request to one server.
 
-pub(crate) mod delivery;
+pub(crate) mod downstream;
 mod inputs;
 mod own_task;
 mod round_trips;

@@ -8,6 +8,7 @@ pub(crate) mod names;
 pub(crate) mod resources;
 pub(crate) mod result_uris;
 pub(crate) mod search;
+pub(crate) mod search_index;
 pub(crate) mod server_states;
 pub(crate) mod subscriptions;
 pub(crate) mod uris;

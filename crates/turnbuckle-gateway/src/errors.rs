@@ -97,7 +97,7 @@ fn dial_reason(error: &(dyn Error + 'static)) -> &'static str {
             match error.kind() {
                 // The handshake of TLS reports its errors as invalid data.
                 io::ErrorKind::InvalidData => return "tls",
-                // An unknown host has no kind, and the text of the resolver as its source.
+                // An unknown host is of another kind, with the text of the resolver as its source.
                 io::ErrorKind::Other if error.get_ref().is_some() => {}
                 kind => return io_reason(kind),
             }
@@ -158,7 +158,7 @@ pub(crate) fn busy(server: &str) -> RpcError {
         .with_data(json!({ "server": server, "kind": "busy", "effect": "none" }))
 }
 
-/// Returns the error for a request whose session, or the gateway itself, ended meanwhile; it was not sent.
+/// Returns the error for a request that was not sent, because its session or the gateway ended.
 pub(crate) fn closing(server: &str) -> RpcError {
     RpcError::internal(format!("the connection to server `{server}` was closed"))
         .with_data(json!({ "server": server, "kind": "disconnected", "effect": "none" }))

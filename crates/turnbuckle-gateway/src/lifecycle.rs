@@ -32,6 +32,14 @@ impl RevisionPair {
         }
     }
 
+    /// Returns the revisions for a value of the newest types that the gateway writes itself.
+    pub(crate) fn from_newest(downstream: Revision) -> Self {
+        Self {
+            downstream,
+            upstream: Revision::MODERN,
+        }
+    }
+
     pub(crate) fn client_request_path(self) -> ClientRequestPath {
         match (is_stateless(self.downstream), is_stateless(self.upstream)) {
             (false, false) => ClientRequestPath::Requests,

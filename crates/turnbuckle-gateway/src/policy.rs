@@ -26,7 +26,7 @@ use crate::{
 
 /// The reason that a request is refused.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum AccessError {
     /// The item is hidden: the response is that for an unknown one.
     Denied,
     /// The response.
@@ -41,25 +41,26 @@ impl GatewayState {
         kind: ListKind,
         original: &str,
         request: &RelayedRequest,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AccessError> {
         observe(request, |record| {
             record.set_server(server);
             record.set_target(original);
         });
         if !server.policy.permits(kind, original) {
             observe(request, |record| record.set_refusal(Outcome::Denied));
-            return Err(Refusal::Denied);
+            return Err(AccessError::Denied);
         }
         let scopes = server.policy.required_scopes(kind, original);
         if !scopes.is_empty() {
             request.require_scopes(scopes).map_err(|error| {
                 observe(request, |record| record.set_refusal(Outcome::Denied));
-                Refusal::Error(error)
+                AccessError::Error(error)
             })?;
         }
-        self.limit_rate(server, request).map_err(Refusal::Error)?;
+        self.limit_rate(server, request)
+            .map_err(AccessError::Error)?;
         let locked = self.check_lock(server, kind, original, request);
-        locked.await.map_err(Refusal::Error)
+        locked.await.map_err(AccessError::Error)
     }
 
     /// Counts a request of a caller to a server.

@@ -22,7 +22,7 @@ use crate::{
     lifecycle::is_stateless,
     lock,
     observation::observe,
-    policy::Refusal,
+    policy::AccessError,
     raw_json::{edit, quote},
     upstream::UpstreamServer,
 };
@@ -172,8 +172,8 @@ impl GatewayState {
         };
         match self.authorize(&server, kind, &original, request).await {
             Ok(()) => Ok(ResolvedName { server, original }),
-            Err(Refusal::Denied) => Err(self.unknown(kind, name, request)),
-            Err(Refusal::Error(error)) => Err(error),
+            Err(AccessError::Denied) => Err(self.unknown(kind, name, request)),
+            Err(AccessError::Error(error)) => Err(error),
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod error;
 mod outbox;
+mod relayed_queue;
 pub(crate) mod response;
 mod running;
 pub(crate) mod span;

@@ -29,7 +29,7 @@ pub(super) async fn serve(listen: SocketAddr, upstream: SocketAddr) -> Result<()
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
         let upstream = connect(upstream).await?;
-        let service = service_fn(move |request| pass_on(Arc::clone(&upstream), request));
+        let service = service_fn(move |request| forward(Arc::clone(&upstream), request));
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
 }
@@ -42,7 +42,7 @@ async fn connect(address: SocketAddr) -> Result<Upstream, Failure> {
     Ok(Arc::new(Mutex::new(sender)))
 }
 
-async fn pass_on(
+async fn forward(
     upstream: Upstream,
     request: Request<Incoming>,
 ) -> Result<Response<Either<Incoming, Full<Bytes>>>, Infallible> {

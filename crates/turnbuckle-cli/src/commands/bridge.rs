@@ -4,6 +4,7 @@ mod config;
 mod policy;
 mod reload;
 mod server_files;
+mod server_section;
 mod startup_message;
 mod token_file;
 mod upstreams;

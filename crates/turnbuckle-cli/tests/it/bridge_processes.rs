@@ -75,7 +75,7 @@ fn members(groups: &BTreeSet<u32>) -> Vec<(u32, char)> {
         .collect()
 }
 
-/// Waits until the groups have no members; returns how long that took.
+/// Waits until the groups are empty; returns how long that took.
 fn wait_until_gone(groups: &BTreeSet<u32>, limit: Duration) -> Duration {
     let started_at = Instant::now();
     loop {
@@ -170,7 +170,7 @@ fn wrappers(sandbox: &Sandbox) -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
     sandbox.write("server.sh", SERVER);
     sandbox.write("stubborn.sh", &stubborn());
-    // A grandchild whose parent exits at once, in the same group.
+    // A grandchild with a parent that exits at once, in the same group.
     sandbox.write(
         "fork.sh",
         &format!("(trap '' TERM; sleep 1000 &)\n{SERVER}"),
@@ -333,7 +333,7 @@ fn a_dead_shared_program_is_started_again_by_the_next_call() {
         let response = call(&bridge.address, &session, "ok");
         assert!(response.contains("done"), "{response}");
     }
-    // Text on stdout is no message, and is not passed on.
+    // Other text on stdout is not passed on.
     assert!(call(&bridge.address, &session, "noise").contains("\"content\":[]"));
     let stderr = bridge.stop();
     assert!(stderr.contains("exited with code 3"), "{stderr}");

@@ -66,7 +66,7 @@ impl DefinitionKind {
 
 /// The digest of a definition, and one for each of its members, so that a change can be named without the text.
 ///
-/// The digest of a tool is its [`ToolDigest`] if the definition has no members that the specification does not define.
+/// The digest of a tool is its [`ToolDigest`] if the specification defines all members of the definition.
 ///
 /// ```
 /// use serde_json::json;

@@ -25,7 +25,7 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// The reason that a call ends before the server has the requested input.
 enum InputError {
-    /// The input cannot be had. The result of a tool can say so.
+    /// The input cannot be had. The result of a tool can state it.
     Rejected(String),
     /// The server sent something invalid.
     Invalid(RpcError),
@@ -217,7 +217,7 @@ impl RelayedCall<'_> {
             .map_err(InputError::Invalid)?;
         let mut elicitation = None;
         if is_url {
-            // A modern server has no ids.
+            // A modern server sends no id.
             let id = new_id();
             params = edit(&params, &[], &[("elicitationId", quote(&id))])
                 .map_err(InputError::Invalid)?;

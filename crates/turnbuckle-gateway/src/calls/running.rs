@@ -11,7 +11,7 @@ use turnbuckle_server::{middleware::SessionKey, relay::RelayedRequest};
 
 use crate::{
     calls::{
-        delivery::Delivery,
+        downstream::Delivery,
         inputs::{InputTable, PendingInput},
         url_elicitation::{self, CompletedElicitations},
     },

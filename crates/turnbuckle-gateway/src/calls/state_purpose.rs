@@ -10,7 +10,7 @@ use crate::{calls::TargetName, upstream::UpstreamServer};
 
 /// What a sealed state is bound to, in addition to the caller: server, method, target and arguments.
 ///
-/// The digest is computed when it is needed first: most calls have no state.
+/// The digest is computed when it is needed first: few calls have a state.
 pub(crate) struct StatePurpose<'a> {
     server: &'a UpstreamServer,
     request: &'a RelayedRequest,

@@ -338,7 +338,7 @@ impl SuspendedCalls {
         drop(calls);
     }
 
-    /// Moves calls on whose time has passed. Returns the next deadline, or `None` if no call is left.
+    /// Moves expired calls on. Returns the next deadline, or `None` if no call is left.
     fn expire_due(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut table = lock(&self.table);

@@ -59,7 +59,7 @@ pub(crate) fn required_elicitations(error: &RpcError) -> Option<Vec<String>> {
     is_valid.then_some(elicitations)
 }
 
-/// The URL elicitations whose completion a call waits for.
+/// The URL elicitations that a call waits for.
 #[derive(Default)]
 pub(crate) struct CompletedElicitations {
     open: Mutex<HashSet<String>>,

@@ -1,4 +1,4 @@
-//! Changes of lists: one new list per burst of notifications, and clients are told only if they would see a difference.
+//! Changes of lists: one new list per burst of notifications, and clients get a notification only if they would see a difference.
 
 use std::{
     sync::{Arc, Mutex},

@@ -11,7 +11,7 @@ use turnbuckle_protocol::{Revision, RpcError, jsonrpc::RawObject};
 use crate::{
     catalog::{
         names::{NameTable, Naming},
-        search::index::SearchIndex,
+        search_index::SearchIndex,
     },
     convert::ListKind,
     lifecycle::{RevisionPair, task_design},

@@ -133,7 +133,7 @@ pub(crate) struct NameTable {
 
 impl NameTable {
     /// Adds an item of a server, and returns the name that clients see. `None` if it cannot be distinguished from an
-    /// item of an earlier server, because names have no prefix.
+    /// item of an earlier server, because names are not prefixed.
     pub(crate) fn add<'n>(
         &mut self,
         naming: &Naming<'_>,

@@ -3,13 +3,11 @@
 //! There are two tools to call others, so that a host can approve calls by annotation: one calls only tools that declare
 //! themselves read-only.
 
-pub(crate) mod index;
-
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use turnbuckle_protocol::{Revision, RpcError, jsonrpc::RawObject};
+use turnbuckle_protocol::{RpcError, jsonrpc::RawObject};
 use turnbuckle_server::relay::{RelayedRequest, RelayedResult};
 
 use crate::{
@@ -44,7 +42,7 @@ impl GatewayState {
         request: &RelayedRequest,
     ) -> Result<RelayedResult, RpcError> {
         let revision = request.revision();
-        let pair = newest_to(revision);
+        let pair = RevisionPair::from_newest(revision);
         let tools = definitions();
         let tools = tools
             .iter()
@@ -179,13 +177,6 @@ impl GatewayState {
     ) -> Result<String, RpcError> {
         let pair = RevisionPair::of_own_result(request.revision());
         convert::result(request.method(), result, pair, &self.identity)
-    }
-}
-
-fn newest_to(revision: Revision) -> RevisionPair {
-    RevisionPair {
-        downstream: revision,
-        upstream: Revision::MODERN,
     }
 }
 

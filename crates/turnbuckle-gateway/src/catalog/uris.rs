@@ -43,7 +43,7 @@ pub(crate) fn parse_own_uri(uri: &str) -> Option<(String, String)> {
     let rest = uri.strip_prefix(if is_ui { UI_SCHEME } else { OWN_SCHEME })?;
     let (server, written) = rest.split_once('/')?;
     let decode = |text: &str| String::from_utf8(decode_strict(text)?).ok();
-    // An encoded URI has no colon, an expanded template always does.
+    // An expanded template always contains a colon, an encoded URI never.
     let original = if written.contains(':') {
         written.to_owned()
     } else {

@@ -267,7 +267,7 @@ impl Connection {
         (!self.is_busy()).then(|| self.shared.created.elapsed().saturating_sub(last_use))
     }
 
-    /// Returns what the callers want to be told. A connection without a slot has nobody to tell.
+    /// Returns what the callers want to be told. `None` for a connection without a slot.
     pub(crate) fn interest(&self) -> Option<&Arc<Interest>> {
         self.shared.interest.get()
     }
@@ -540,7 +540,7 @@ impl RelayHandler for MessageHandler {
                 events.list_changed(&state.server, kind, false);
             }
         }
-        // A renewed session at a legacy server has no subscriptions. Streams of a modern server renew themselves.
+        // A renewed session at a legacy server lacks the subscriptions. Streams of a modern server renew themselves.
         let interest = state
             .interest
             .get()

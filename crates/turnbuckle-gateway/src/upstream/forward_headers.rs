@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use turnbuckle_server::relay::RelayedRequest;
 
-/// Returns whether a header of clients may be sent to servers: it has no credentials, and does not describe the
+/// Returns whether a header of clients may be sent to servers: it contains no credentials, and does not describe the
 /// connection, the address of the client or the protocol.
 pub fn is_forwardable_header(name: &HeaderName) -> bool {
     const REJECTED: [&str; 15] = [

@@ -46,7 +46,7 @@ impl fmt::Display for UpstreamState {
     }
 }
 
-/// The failures of connections that follow each other, and the time before which there is no new attempt.
+/// The failures of connections that follow each other, and the earliest time of another attempt.
 #[derive(Default)]
 pub(super) struct Backoff {
     /// Failed attempts since the last success.

@@ -58,7 +58,7 @@ pub(crate) struct ServerList {
     pub(crate) id: u64,
     pub(crate) items: Vec<ListItem>,
     pub(crate) revision: Revision,
-    /// Whether there are no further pages.
+    /// Whether this is the last page.
     pub(crate) is_complete: bool,
 }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::lock;
 
-/// Time after which the client is asked again.
+/// Time after which the roots are requested again.
 const LIFETIME: Duration = Duration::from_secs(3600);
 
 /// The roots of the last response.

@@ -54,7 +54,7 @@ struct Start {
 
 /// The reason that a slot returned no connection.
 pub(super) enum SlotError {
-    /// The slot was removed meanwhile.
+    /// The slot was removed while the connection was opened.
     Removed,
     /// The connection could not be opened.
     Failed(RpcError),
@@ -82,7 +82,7 @@ impl Slot {
         })
     }
 
-    /// Returns the open connection, or opens one. `opener` gets the requests that the server sends meanwhile.
+    /// Returns the open connection, or opens one. `opener` gets the requests that the server sends while it is opened.
     pub(super) async fn connection(
         self: &Arc<Self>,
         opener: Option<&Arc<RunningCall>>,
@@ -244,7 +244,7 @@ impl Slot {
         self.is_kept && !is_occupied && self.interest.is_any()
     }
 
-    /// Returns for how long nobody has used the slot; `None` if it is in use.
+    /// Returns for how long the slot has not been used; `None` if it is in use.
     pub(super) fn idle_time(&self) -> Option<Duration> {
         let state = self.state();
         if state.start.is_some() || self.interest.is_any() {

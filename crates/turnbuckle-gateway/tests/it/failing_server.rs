@@ -56,7 +56,7 @@ impl Scripted {
         let target = move || {
             let (near, far) = tokio::io::duplex(64 * 1024);
             let number = server.connections.fetch_add(1, Ordering::SeqCst);
-            tokio::spawn(server.clone().serve_lines(far, number));
+            tokio::spawn(server.clone().serve_stream(far, number));
             let (reader, writer) = tokio::io::split(near);
             Target::from(NdjsonClient::new(reader, writer))
         };
@@ -98,7 +98,7 @@ impl Scripted {
         of_tool.count()
     }
 
-    async fn serve_lines(self, stream: tokio::io::DuplexStream, number: usize) {
+    async fn serve_stream(self, stream: tokio::io::DuplexStream, number: usize) {
         let (reader, mut writer) = tokio::io::split(stream);
         let mut lines = BufReader::new(reader).lines();
         while let Ok(Some(line)) = lines.next_line().await {

@@ -112,7 +112,7 @@ async fn a_call_that_does_not_end_is_ended_after_thirty_seconds() {
         // The server gives a running call five more seconds.
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert_eq!(count.open(), 0);
-        // The names of the only server have no prefix.
+        // The names of the only server are not prefixed.
         assert_eq!(tool_names(&mut peer).await, ["slow", "hang"]);
     }
 }

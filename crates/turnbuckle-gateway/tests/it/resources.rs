@@ -76,7 +76,7 @@ async fn the_first_server_keeps_a_uri_and_results_have_the_uris_of_lists() {
         for (server, shown, ui) in [("a", "x:shared", "ui://view"), ("b", own, own_ui)] {
             let called = peer.call_tool(&format!("{server}_show"), json!({})).await;
             let content = &called.expect_result()["content"];
-            // Old revisions have no links, but their text.
+            // Old revisions lack links, and get their text.
             assert!(
                 content[0].to_string().contains(shown),
                 "{combination} {content}"

@@ -153,7 +153,7 @@ async fn a_required_server_that_is_down_fails_discovery_and_readiness() {
 }
 
 /// A server that never responds.
-fn silent(name: &str) -> Upstream {
+fn unresponsive(name: &str) -> Upstream {
     Upstream::new(name, || {
         let (near, far) = tokio::io::duplex(64 * 1024);
         tokio::spawn(async move {
@@ -168,7 +168,7 @@ fn silent(name: &str) -> Upstream {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_respond_delays_the_others_by_five_seconds_at_most() {
     let began = tokio::time::Instant::now();
-    let gateway = start([script().upstream("a"), silent("b")]).await;
+    let gateway = start([script().upstream("a"), unresponsive("b")]).await;
     assert!(
         began.elapsed() <= Duration::from_secs(5),
         "{:?}",

@@ -2,8 +2,6 @@
 //!
 //! Without a channel or task: the driver of the request takes messages after each poll of the handler.
 
-mod relayed;
-
 use std::{
     future::poll_fn,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -11,9 +9,9 @@ use std::{
 };
 
 use bytes::Bytes;
-pub(crate) use relayed::RelayedKind;
-use relayed::RelayedQueue;
 
+pub(crate) use super::relayed_queue::RelayedKind;
+use super::relayed_queue::RelayedQueue;
 use crate::sync::InlineQueue;
 
 /// Queued messages above which a sending handler waits.

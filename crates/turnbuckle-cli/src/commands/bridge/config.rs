@@ -2,8 +2,6 @@
 //!
 //! Errors have the line and the column, and never quote the file: it may have secrets.
 
-mod section;
-
 use std::{
     collections::BTreeMap,
     io,
@@ -11,11 +9,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub(super) use section::{AuthKind, AuthSection, PolicySection, RateSection, ServerSection};
 use serde::{Deserialize, de::Error as _};
 use toml::Spanned;
 use turnbuckle_protocol::json::JsonError;
 
+pub(super) use super::server_section::{
+    AuthKind, AuthSection, PolicySection, RateSection, ServerSection,
+};
 use crate::{
     environment::Environment,
     error::{CliError, Result},

@@ -56,7 +56,7 @@ impl RelayedQueue {
         fits || self.messages.is_empty()
     }
 
-    /// Makes room: drops the oldest progress if newer follows it, otherwise the oldest notification that is no progress.
+    /// Makes room: drops the oldest progress if newer follows it, otherwise the oldest notification of another kind.
     fn drop_one(&mut self, next: RelayedKind) {
         let is_progress = |(kind, _): &(RelayedKind, Bytes)| *kind == RelayedKind::Progress;
         let oldest = self.messages.iter().position(is_progress);

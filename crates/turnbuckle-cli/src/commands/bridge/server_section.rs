@@ -7,7 +7,7 @@ use toml::Spanned;
 use turnbuckle_auth::Secret;
 use turnbuckle_gateway::{HeaderName, is_forwardable_header};
 
-use super::super::ShareOption;
+use super::ShareOption;
 use crate::{
     cli::{self, EraOption},
     target::config_files::{CommandEntry, HttpEntry, ServerEntry},
