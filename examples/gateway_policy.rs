@@ -20,7 +20,7 @@ use turnbuckle::{
     http, memory, stdio,
 };
 
-/// Prints a line for each request. It has no arguments, only their digest.
+/// Prints a line for each request. A record contains a digest of the arguments, not the arguments.
 fn print_record(record: &AuditRecord) {
     let (target, outcome) = (record.target.as_deref(), record.outcome.as_str());
     eprintln!("{} {}: {outcome}", record.method, target.unwrap_or("-"));
