@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs clients of other projects against our server, and our client against servers of other projects.
 
-run.py [--built] [WORD…]     all peers, or those with one of the words in their name
+run.py [--built] [--bridge] [WORD…]     all peers, or those with one of the words in their name
 
---built: our programs are already built.
+--built: our programs are already built. --bridge: only what passes through `turnbuckle bridge`; without it, nothing does.
 """
 import concurrent.futures
 import sys
@@ -23,9 +23,11 @@ AT_ONCE = 4
 
 
 def main(options):
-    words = [word for word in options if word != "--built"]
-    rows = [*clients.ROWS, *context.ROWS, *servers.ROWS, *bridge.CLIENTS, *bridge.SERVERS, *verdicts.ROWS, *agents.ROWS,
-            *authorization.rows(words)]
+    words = [word for word in options if not word.startswith("--")]
+    if "--bridge" in options:
+        rows = [*bridge.CLIENTS, *bridge.SERVERS, *verdicts.ROWS, *agents.ROWS]
+    else:
+        rows = [*clients.ROWS, *context.ROWS, *servers.ROWS, *authorization.rows(words)]
     ours = [row for row in rows if not words or any(word in row.name for word in words)]
     if not ours:
         sys.exit(f"error: no peer is named like {' or '.join(words)}")
