@@ -119,7 +119,7 @@ async fn a_server_on_http_gets_the_headers_that_it_requires() {
 }
 
 #[tokio::test]
-async fn no_header_of_a_client_reaches_the_server() {
+async fn a_param_header_that_the_tool_does_not_define_is_ignored() {
     let gateway = start([http_upstream("search").await]).await;
     let headers = [("mcp-param-region", "eu"), ("mcp-param-other", "x")];
     let response = post(&gateway, "query", json!({ "region": "eu" }), &headers).await;

@@ -68,7 +68,7 @@ async fn call_without_reading(gateway: &RunningGateway) -> DuplexStream {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_never_reads_delays_nobody_and_gets_the_newest() {
+async fn a_client_that_never_reads_delays_no_other_client_and_gets_the_newest_progress() {
     for mode in ERAS {
         let server = flooding(mode, FLOOD);
         let gateway = start([server.upstream("desk").sharing(Sharing::All)]).await;
