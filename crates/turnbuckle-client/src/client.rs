@@ -18,10 +18,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use turnbuckle_protocol::{
-    RequestId,
-    types::{Implementation, LogLevel},
-};
+use turnbuckle_protocol::{RequestId, types::LogLevel};
 
 pub(crate) use crate::client::{
     request::{ReceivedResult, require_complete},
@@ -33,9 +30,8 @@ use crate::{
     inbound::InboundRouter,
     lifecycle::{Negotiated, RevisionRules},
     sync::lock,
-    target::ServerInfo,
     tools::ToolCache,
-    transport::{Transport, encode, stdio::Process},
+    transport::{Transport, encode},
 };
 
 /// Maximum time that `close` waits for the cancellation of the tasks of dropped calls.
@@ -101,40 +97,6 @@ impl RequestIds {
 
     pub(crate) fn next_integer(&self) -> i64 {
         self.0.fetch_add(1, Ordering::Relaxed) + 1
-    }
-}
-
-impl Client {
-    /// Creates a builder for a client with this name and version.
-    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
-        ClientBuilder::new(Implementation::new(name, version))
-    }
-
-    /// Creates a builder for a client with the name of this library.
-    pub(crate) fn default_builder() -> ClientBuilder {
-        Self::builder("turnbuckle", env!("CARGO_PKG_VERSION"))
-    }
-
-    /// Returns the server's description of itself.
-    pub fn server(&self) -> Arc<ServerInfo> {
-        Arc::clone(&self.inner.negotiated.load().server)
-    }
-
-    /// Returns the server's child process, if the server is one.
-    pub fn process(&self) -> Option<Process> {
-        self.inner.transport.process()
-    }
-
-    /// Closes the connection. Pending calls fail.
-    ///
-    /// First waits, for at most a few seconds, until cancellations of dropped calls are sent.
-    pub async fn close(&self) {
-        self.inner
-            .router
-            .task_cancellations
-            .wait(TASK_CANCEL_TIMEOUT)
-            .await;
-        self.inner.transport.close(&self.inner.router).await;
     }
 }
 

@@ -1,32 +1,67 @@
-//! The methods of the protocol, one function each.
+//! The public functions of a client: its connection, and the methods of the protocol, one function each.
 
-use std::{collections::BTreeMap, future::ready};
+use std::{collections::BTreeMap, future::ready, sync::Arc};
 
 use serde::Serialize;
 use turnbuckle_protocol::{
     method::{self, Method},
     types::{
         CompleteParams, CompleteResult, Completion, EmptyParams, EmptyResult, GetPromptParams,
-        GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, LogLevel, PaginatedParams, Prompt, ReadResourceParams, ReadResourceResult,
-        Resource, ResourceTemplate, SetLevelParams, SubscribeParams, SubscriptionFilter, Tool,
+        GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, LogLevel, PaginatedParams, Prompt,
+        ReadResourceParams, ReadResourceResult, Resource, ResourceTemplate, SetLevelParams,
+        SubscribeParams, SubscriptionFilter, Tool,
         tasks::{Task as TaskInfo, legacy::ListTasksResult},
     },
 };
 
 use crate::{
+    builder::ClientBuilder,
     cache::{ResponseOrigin, request_page, request_resource},
     call::{Call, CallOptions, Pages},
-    client::{Client, list_page::ListPage, require_complete},
+    client::{Client, TASK_CANCEL_TIMEOUT, list_page::ListPage, require_complete},
     error::CallError,
     lifecycle::TaskDesign,
     subscription::{self, Subscription},
+    target::ServerInfo,
     tasks::{CallOutcome, Task, create::begin_task},
     tools::{ToolCall, ToolOutput},
-    transport::encode::ToRevision,
+    transport::{encode::ToRevision, stdio::Process},
 };
 
 impl Client {
+    /// Creates a builder for a client with this name and version.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(Implementation::new(name, version))
+    }
+
+    /// Creates a builder for a client with the name of this library.
+    pub(crate) fn default_builder() -> ClientBuilder {
+        Self::builder("turnbuckle", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Returns the server's description of itself.
+    pub fn server(&self) -> Arc<ServerInfo> {
+        Arc::clone(&self.inner.negotiated.load().server)
+    }
+
+    /// Returns the server's child process, if the server is one.
+    pub fn process(&self) -> Option<Process> {
+        self.inner.transport.process()
+    }
+
+    /// Closes the connection. Pending calls fail.
+    ///
+    /// First waits, for at most a few seconds, until cancellations of dropped calls are sent.
+    pub async fn close(&self) {
+        self.inner
+            .router
+            .task_cancellations
+            .wait(TASK_CANCEL_TIMEOUT)
+            .await;
+        self.inner.transport.close(&self.inner.router).await;
+    }
+
     /// Calls a tool. The arguments are any value that serializes to a JSON object.
     pub fn call_tool(
         &self,
