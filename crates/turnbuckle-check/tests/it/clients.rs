@@ -55,6 +55,18 @@ async fn assert_each_fails_its_rule(mutants: Vec<Mutant>) {
             .map(|(_, result)| result)
             .collect();
         let ids: Vec<_> = violated.iter().map(|result| result.rule.id).collect();
+        if let Some(expected) = mutant.requirement {
+            let named: Vec<_> = report
+                .results()
+                .filter(|(_, result)| result.rule.id == mutant.violates)
+                .filter_map(|(run, result)| result.violated_requirement(run.revision))
+                .map(|requirement| requirement.id)
+                .collect();
+            if named != [expected] {
+                let name = mutant.name;
+                failures.push(format!("“{name}” names {named:?} instead of {expected}"));
+            }
+        }
         if ids != [mutant.violates] {
             let unsupported = report
                 .runs

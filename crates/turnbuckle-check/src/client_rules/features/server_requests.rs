@@ -136,8 +136,8 @@ impl ClientReply<'_> {
         Evidence::from_entries(self.entries)
     }
 
-    fn violation(self, observed: impl Into<String>) -> Outcome {
-        Err(NotPassed::violation(observed, self.entries))
+    fn violation(self, observed: impl Into<String>) -> NotPassed {
+        NotPassed::violation(observed, self.entries)
     }
 
     /// Checks that the reply is a result.
@@ -186,17 +186,23 @@ fn ping(runs: &ScenarioRuns) -> Outcome {
 fn roots(runs: &ScenarioRuns) -> Outcome {
     let reply_to = reply_to(runs, ROOTS, "roots")?.given()?;
     let Some(roots) = reply_to.result["roots"].as_array() else {
-        return reply_to.violation("the list of roots is missing");
+        return Err(reply_to
+            .violation("the list of roots is missing")
+            .for_requirement("roots.list.shape"));
     };
-    let file = |root: &&Value| {
-        root["uri"]
-            .as_str()
-            .is_some_and(|uri| uri.starts_with("file://"))
+    if let Some(root) = roots.iter().find(|root| !root["uri"].is_string()) {
+        return Err(reply_to
+            .violation(format!("a root without a `uri`: {root}"))
+            .for_requirement("roots.list.shape"));
+    }
+    let is_file = |root: &&Value| {
+        let uri = root["uri"].as_str();
+        uri.is_some_and(|uri| uri.starts_with("file://"))
     };
-    match roots.iter().find(|root| !file(root)) {
+    match roots.iter().find(|root| !is_file(root)) {
         Some(root) => {
             let observed = format!("a root is {}", root["uri"]);
-            reply_to.violation(observed)
+            Err(reply_to.violation(observed))
         }
         None => reply_to.evidence(),
     }
@@ -221,7 +227,7 @@ fn sampled(runs: &ScenarioRuns) -> Outcome {
         reply_to.evidence()
     } else {
         let observed = format!("the message is {result}");
-        reply_to.violation(observed)
+        Err(reply_to.violation(observed))
     }
 }
 
@@ -259,7 +265,7 @@ fn no_tools(runs: &ScenarioRuns) -> Outcome {
     }
     let reply_to = reply_to(runs, TOOLS, "sampling")?;
     if reply_to.error.is_null() {
-        reply_to.violation("the client accepted tools without declaring `sampling.tools`")
+        Err(reply_to.violation("the client accepted tools without declaring `sampling.tools`"))
     } else {
         reply_to.evidence()
     }
@@ -271,7 +277,7 @@ fn action(runs: &ScenarioRuns) -> Outcome {
     let action = result["action"].as_str().unwrap_or_default();
     if !["accept", "decline", "cancel"].contains(&action) {
         let observed = format!("the action is {}", result["action"]);
-        return reply_to.violation(observed);
+        return Err(reply_to.violation(observed));
     }
     // Empty content is tolerated; entered data must not be sent.
     let filled = match &result["content"] {
@@ -280,9 +286,9 @@ fn action(runs: &ScenarioRuns) -> Outcome {
         _ => true,
     };
     if action != "accept" && filled {
-        reply_to.violation(format!(
+        Err(reply_to.violation(format!(
             "`content` is present although the action is `{action}`"
-        ))
+        )))
     } else {
         reply_to.evidence()
     }
@@ -301,7 +307,7 @@ fn valid(runs: &ScenarioRuns) -> Outcome {
                 "`name` must be a non-empty string, but the content is {}",
                 result["content"]
             );
-            reply_to.violation(observed)
+            Err(reply_to.violation(observed))
         }
     }
 }
@@ -315,7 +321,7 @@ fn form_by_default(runs: &ScenarioRuns) -> Outcome {
     }
     let reply_to = reply_to(runs, FORM, "elicitation")?;
     if reply_to.error["code"] == -32602 {
-        reply_to.violation("the client rejected an elicitation without a mode")
+        Err(reply_to.violation("the client rejected an elicitation without a mode"))
     } else {
         reply_to.evidence()
     }
@@ -332,7 +338,7 @@ fn undeclared_mode(runs: &ScenarioRuns) -> Outcome {
     if reply_to.error["code"] == -32602 {
         reply_to.evidence()
     } else {
-        reply_to.violation("the client did not return error -32602")
+        Err(reply_to.violation("the client did not return error -32602"))
     }
 }
 

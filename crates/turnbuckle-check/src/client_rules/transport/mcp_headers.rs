@@ -171,8 +171,10 @@ fn params(runs: &ScenarioRuns) -> Outcome {
             !header.is_some_and(|header| headers::decode(header).is_ok_and(|given| given == *value))
         });
         let (argument, value, header) = violation?;
+        let is_text = message.params()["arguments"][argument].is_string();
         let requirement = match header {
-            Some(_) => "http.param.extract-path",
+            Some(_) if is_text => "http.param.extract-path",
+            Some(_) => "http.value.types",
             None => "http.param.present",
         };
         let header = header.map_or_else(|| "missing".to_owned(), |header| format!("`{header}`"));

@@ -285,23 +285,30 @@ async fn modern_get(ctx: &CheckContext) -> Outcome {
 }
 
 async fn modern_session(ctx: &CheckContext) -> Outcome {
+    // One header per request, so that a violation shows which one is not ignored.
+    ignored_header(ctx, "mcp-session-id", "http.modern-only.session-ignore").await?;
+    ignored_header(ctx, "last-event-id", "http.modern-only.last-event-id").await
+}
+
+async fn ignored_header(
+    ctx: &CheckContext,
+    name: &'static str,
+    requirement: &'static str,
+) -> Outcome {
     let session = ctx.session().await?;
     require_modern_only(session)?;
-    let raw_request = session
-        .noop_request()?
-        .header("mcp-session-id", "turnbuckle-none")
-        .header("last-event-id", "turnbuckle-none");
+    let raw_request = session.noop_request()?.header(name, "turnbuckle-none");
     let response = session.send_raw(raw_request.deliberately_invalid()).await?;
-    if response.header("mcp-session-id").is_some() || response.value.get("result").is_none() {
-        require_no_handshake(ctx).await?;
+    let has_session_id = response.header("mcp-session-id").is_some();
+    if !has_session_id && response.value.get("result").is_some() {
+        return response.evidence();
     }
-    if response.header("mcp-session-id").is_some() {
+    require_no_handshake(ctx).await?;
+    if has_session_id {
         return Err(response.violation("the response has a session id"));
     }
-    match response.value.get("result") {
-        Some(_) => response.evidence(),
-        None => Err(response.violation(format!("{}: {}", status(&response), response.describe()))),
-    }
+    let observed = format!("{}: {}", status(&response), response.describe());
+    Err(response.violation(observed).for_requirement(requirement))
 }
 
 async fn accept(ctx: &CheckContext) -> Outcome {

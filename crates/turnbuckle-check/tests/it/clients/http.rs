@@ -74,6 +74,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
         ),
         Mutant::new("client.http.param-headers", "no headers for arguments")
             .without("mcp-param-days"),
+        Mutant::new("client.http.param-headers", "another number in a header")
+            .for_requirement("http.value.types")
+            .requests(|outgoing_request| {
+                let headers = outgoing_request.request.headers();
+                if headers.contains_key("mcp-param-days") {
+                    set(outgoing_request, "mcp-param-days", "3e0");
+                }
+            }),
         Mutant::new("client.http.param-headers-encoded", "trims a space").requests(
             |outgoing_request| {
                 if is(

@@ -18,6 +18,8 @@ pub(crate) struct Mutant {
     pub(crate) violates: &'static str,
     /// A description of the violation.
     pub(crate) name: &'static str,
+    /// The requirement that the finding names.
+    pub(crate) requirement: Option<&'static str>,
     on_ndjson: bool,
     revision: Option<Revision>,
     change: Change,
@@ -92,10 +94,17 @@ impl Mutant {
         Self {
             violates,
             name,
+            requirement: None,
             on_ndjson: false,
             revision: None,
             change: Change::default(),
         }
+    }
+
+    /// Expects a finding about this requirement of the rule.
+    pub(crate) fn for_requirement(mut self, id: &'static str) -> Self {
+        self.requirement = Some(id);
+        self
     }
 
     /// Checks the mutant on ndjson.

@@ -20,6 +20,16 @@ pub(super) fn mutants() -> Vec<Mutant> {
             .map_response_to("ask-roots", |message| {
                 message["result"]["roots"][0]["uri"] = "https://example.com/".into();
             }),
+        Mutant::new("client.roots.files", "no list of roots")
+            .for_requirement("roots.list.shape")
+            .in_revision(LEGACY)
+            .map_response_to("ask-roots", |message| message["result"] = json!({})),
+        Mutant::new("client.roots.files", "a root without a URI")
+            .for_requirement("roots.list.shape")
+            .in_revision(LEGACY)
+            .map_response_to("ask-roots", |message| {
+                message["result"]["roots"] = json!([{ "name": "files" }]);
+            }),
         Mutant::new(
             "client.roots.files",
             "a root on the web, in an input response",

@@ -54,6 +54,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 let id = HeaderValue::from_static("one");
                 outgoing_response.head.headers.insert("mcp-session-id", id);
             }),
+        Mutant::new("http.modern-only-session", "rejects a session id")
+            .for_requirement("http.modern-only.session-ignore")
+            .map_sent(modern_only)
+            .request(|request| reject_with(request, "mcp-session-id")),
+        Mutant::new("http.modern-only-session", "rejects an event id")
+            .for_requirement("http.modern-only.last-event-id")
+            .map_sent(modern_only)
+            .request(|request| reject_with(request, "last-event-id")),
         Mutant::new(
             "http.accept-in-any-order",
             "accepts one exact `Accept` only",
@@ -86,6 +94,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
 }
 
 /// Rejects the handshake.
+/// Makes the server reject a request with this header.
+fn reject_with(request: &mut Request<Vec<u8>>, header: &str) {
+    if request.headers().contains_key(header) {
+        set(request, VERSION, "none");
+    }
+}
+
 fn modern_only(outgoing: &mut OutgoingMessage) {
     if is_response_to(outgoing, "server/discover") {
         outgoing.message["result"]["supportedVersions"] = json!(["2026-07-28"]);
