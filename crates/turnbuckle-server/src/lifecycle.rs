@@ -11,9 +11,11 @@ pub(crate) mod stateless;
 
 use std::{
     net::SocketAddr,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
+use bytes::Bytes;
 pub(crate) use classify::{
     BATCH_UNSUPPORTED, MessageClass, SessionPresence, classify, classify_request, may_be_legacy,
 };
@@ -27,7 +29,7 @@ use turnbuckle_protocol::{
     meta::{RequestMeta, TraceContext},
     types::LogLevel,
 };
-use turnbuckle_store::{ClientProfile, SessionId};
+use turnbuckle_store::{ClientProfile, SessionId, SessionRecord};
 
 /// Parses the `_meta` of a request.
 pub(crate) fn parse_meta<'a>(request: &Request<'a>) -> Result<RequestMeta<'a>, RpcError> {
@@ -141,7 +143,25 @@ pub(crate) trait SessionUser: Send + Sync {
 
     /// Drops the local state of a session that ended.
     fn close(&self, session: &SessionId);
+
+    /// Returns the way to the client of a session outside of its requests, if it has one here.
+    fn general_channel(self: Arc<Self>, session: &SessionId) -> Option<Box<dyn GeneralChannel>>;
 }
+
+/// Sends messages to the client of a session that belong to none of its requests.
+pub(crate) trait GeneralChannel: Send + Sync {
+    /// The pending client requests of the session.
+    fn runtime(&self) -> &SessionRuntime;
+
+    /// Returns the session, or `None` if it has ended.
+    fn record(&self) -> ChannelFuture<'_, Option<Arc<SessionRecord>>>;
+
+    /// Sends a message, once the client has read earlier ones.
+    fn send(&self, message: Bytes) -> ChannelFuture<'_, ()>;
+}
+
+/// The future of a [`GeneralChannel`].
+pub(crate) type ChannelFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// All session users of a server.
 #[derive(Default)]

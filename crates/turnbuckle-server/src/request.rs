@@ -14,7 +14,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-pub(crate) use outbox::{Outbox, RelayedKind};
+pub(crate) use outbox::{Outbox, OutboxEvent, RelayedKind, RelayedQueue};
 pub(crate) use running::{
     BoxFuture, DispatchOutcome, FinalResponse, RequestEvent, ResponseResult, RunningRequest,
 };

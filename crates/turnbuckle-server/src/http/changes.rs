@@ -19,16 +19,16 @@ use tokio::{
     task::{JoinHandle, consume_budget},
     time::{Instant, sleep_until},
 };
-use turnbuckle_store::{BusSubscription, SessionId, SubscriberLagged};
+use turnbuckle_store::{BusSubscription, SessionId, SessionRecord, SubscriberLagged};
 
 use crate::{
     catalog::subscriptions::EncodedChange,
     http::{
         endpoint::Endpoint,
-        session::ActiveSession,
+        session::{ActiveSession, ActiveSessionGuard},
         stream::{GetStreams, StreamChannel, append, publish},
     },
-    lifecycle::session as rules,
+    lifecycle::{ChannelFuture, GeneralChannel, runtime::SessionRuntime, session as rules},
     sync::lock,
 };
 
@@ -274,6 +274,24 @@ async fn send_to_session(
         endpoint.active_sessions.remove_if_idle(session_id, session);
     }
     endpoint.active_sessions.remove_if_idle(session_id, session);
+}
+
+/// The general channel of a session: its GET streams.
+impl GeneralChannel for ActiveSessionGuard {
+    fn runtime(&self) -> &SessionRuntime {
+        &self.session.runtime
+    }
+
+    fn record(&self) -> ChannelFuture<'_, Option<Arc<SessionRecord>>> {
+        let sessions = &self.endpoint.server.store_ref().sessions;
+        Box::pin(async { sessions.load(&self.session_id).await.ok().flatten() })
+    }
+
+    fn send(&self, message: Bytes) -> ChannelFuture<'_, ()> {
+        Box::pin(async move {
+            send_to_session(&self.endpoint, &self.session_id, &self.session, &message).await;
+        })
+    }
 }
 
 /// The sessions that have GET streams.

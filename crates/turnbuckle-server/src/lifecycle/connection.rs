@@ -1,10 +1,11 @@
 //! State shared by the requests of one connection.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use turnbuckle_protocol::{RpcError, json};
 use turnbuckle_store::{ClientProfile, SessionId};
 
+use super::GeneralChannel;
 use crate::sync::ShutdownSignal;
 
 /// The state of a connection that carries all requests of one client.
@@ -13,9 +14,26 @@ pub(crate) struct ConnectionState {
     closing: ShutdownSignal,
     client_info_cache: ClientInfoCache,
     id: OnceLock<SessionId>,
+    peer: OnceLock<Weak<dyn ConnectionPeer>>,
+}
+
+/// The client of a connection.
+pub(crate) trait ConnectionPeer: Send + Sync {
+    /// Returns the way to the client outside of its requests, if it has a session.
+    fn general_channel(self: Arc<Self>) -> Option<Box<dyn GeneralChannel>>;
 }
 
 impl ConnectionState {
+    /// Sets the client of the connection, once.
+    pub(crate) fn set_peer(&self, peer: Weak<dyn ConnectionPeer>) {
+        let _ = self.peer.set(peer);
+    }
+
+    /// Returns the client of the connection.
+    pub(crate) fn peer(&self) -> Option<Weak<dyn ConnectionPeer>> {
+        self.peer.get().cloned()
+    }
+
     /// The unique id of the connection.
     pub(crate) fn id(&self) -> SessionId {
         *self

@@ -26,9 +26,11 @@ use crate::{
         subscriptions::{EncodedChange, is_subscribed},
     },
     input,
+    middleware::SessionKey,
     request::{
         DispatchOutcome, RequestContext, RunningRequest, error, response::ResponseWriter, span,
     },
+    server::relay::RelayedNotification,
     tasks::{self, TaskOwner},
 };
 
@@ -288,8 +290,10 @@ pub(crate) fn check_batch(
     Ok(())
 }
 
-/// Handles a notification. Returns the session update, if any.
+/// Handles a notification of a session, or passes it on to the relay. Returns the session update, if any.
 pub(crate) fn notify(
+    server: &Server,
+    session: SessionId,
     notification: &Notification<'_>,
     runtime: Option<&SessionRuntime>,
 ) -> Option<SessionUpdate> {
@@ -318,9 +322,21 @@ pub(crate) fn notify(
                 runtime.progressed(&params.progress_token);
             }
         }
-        method => tracing::trace!(method, "ignored notification"),
+        method => match server.relay_ref() {
+            Some(relay) => relay.on_notification(RelayedNotification {
+                session: SessionKey::from_id(&session),
+                method,
+                params: notification.params.raw(),
+            }),
+            None => tracing::trace!(method, "ignored notification"),
+        },
     }
     None
+}
+
+/// Returns the minimum level of log messages for the client of a session.
+pub(crate) fn log_level(record: &SessionRecord) -> LogLevel {
+    record.log_level.unwrap_or(DEFAULT_LOG_LEVEL)
 }
 
 /// Returns whether change notifications must wait on a byte stream: until initialization is complete and, in the oldest
@@ -405,7 +421,7 @@ pub(crate) fn request_origin(
         extensions: transport_info.extensions,
         trace: super::trace(meta),
         progress_token: meta.progress_token.clone(),
-        log_level: Some(record.log_level.unwrap_or(DEFAULT_LOG_LEVEL)),
+        log_level: Some(log_level(record)),
         accepts_client_requests: record.initialized,
         runtime: Some(runtime),
         announces_subscription_end: false,

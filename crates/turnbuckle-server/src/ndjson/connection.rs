@@ -10,6 +10,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use bytes::Bytes;
 use http::Extensions;
 use tokio::{sync::Semaphore, task::AbortHandle};
 use turnbuckle_protocol::{
@@ -29,8 +30,9 @@ use crate::{
     Server,
     catalog::subscriptions::EncodedChange,
     lifecycle::{
-        MessageClass, SessionPresence, TransportInfo, classify_request,
-        connection::ConnectionState,
+        ChannelFuture, GeneralChannel, MessageClass, SessionPresence, TransportInfo,
+        classify_request,
+        connection::{ConnectionPeer, ConnectionState},
         runtime::SessionRuntime,
         session::{self, SessionRoute},
         stateless,
@@ -86,7 +88,7 @@ impl NdjsonConnection {
         calls: Arc<Semaphore>,
         queue: WriteQueue,
     ) -> Arc<Self> {
-        Arc::new(Self {
+        let connection = Arc::new(Self {
             server,
             queue: Arc::new(queue),
             runtime: Arc::default(),
@@ -104,7 +106,10 @@ impl NdjsonConnection {
             line_limit: options.line_limit,
             max_initialize_bytes: options.max_initialize_bytes,
             warned_about_lsp: AtomicBool::new(false),
-        })
+        });
+        let peer: Arc<dyn ConnectionPeer> = connection.clone();
+        connection.connection.set_peer(Arc::downgrade(&peer));
+        connection
     }
 
     /// The queue of outgoing lines.
@@ -293,7 +298,8 @@ impl NdjsonConnection {
     }
 
     fn on_notification(self: &Arc<Self>, notification: &Notification<'_>) {
-        if let Some(update) = session::notify(notification, Some(&self.runtime)) {
+        let (server, id) = (&self.server, self.connection.id());
+        if let Some(update) = session::notify(server, id, notification, Some(&self.runtime)) {
             // Updates from notifications cannot exceed a limit.
             let _ = self.update_session(update);
         }
@@ -379,6 +385,33 @@ impl NdjsonConnection {
             session: Some(self.connection.id()),
             ..TransportInfo::default()
         }
+    }
+}
+
+impl ConnectionPeer for NdjsonConnection {
+    fn general_channel(self: Arc<Self>) -> Option<Box<dyn GeneralChannel>> {
+        let can_receive = self.session().is_some() && !self.connection.is_closed();
+        can_receive.then(|| Box::new(LineChannel(self)) as _)
+    }
+}
+
+/// The general channel of a connection: its lines.
+struct LineChannel(Arc<NdjsonConnection>);
+
+impl GeneralChannel for LineChannel {
+    fn runtime(&self) -> &SessionRuntime {
+        &self.0.runtime
+    }
+
+    fn record(&self) -> ChannelFuture<'_, Option<Arc<SessionRecord>>> {
+        Box::pin(std::future::ready(self.0.session()))
+    }
+
+    fn send(&self, message: Bytes) -> ChannelFuture<'_, ()> {
+        Box::pin(async move {
+            self.0.queue.wait_for_room().await;
+            self.0.queue.push(&message);
+        })
     }
 }
 

@@ -10,8 +10,7 @@ use std::{
 
 use bytes::Bytes;
 
-pub(crate) use super::relayed_queue::RelayedKind;
-use super::relayed_queue::RelayedQueue;
+pub(crate) use super::relayed_queue::{RelayedKind, RelayedQueue};
 use crate::sync::InlineQueue;
 
 /// Queued messages above which a sending handler waits.
@@ -52,7 +51,7 @@ pub(crate) enum OutboxEvent {
 impl OutboxState {
     /// Takes the next event, and the senders that now have room.
     fn take(&mut self) -> (OutboxEvent, Vec<Waker>) {
-        if let Some(message) = self.relayed.as_mut().and_then(|relayed| relayed.pop()) {
+        if let Some((_, message)) = self.relayed.as_mut().and_then(|relayed| relayed.pop()) {
             return (OutboxEvent::Message(message), Vec::new());
         }
         match self.queue.pop() {

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use turnbuckle_protocol::types::LogLevel;
 
 /// Maximum number of queued notifications.
 const MAX_MESSAGES: usize = 64;
@@ -17,13 +18,15 @@ const MAX_BYTES: usize = 256 * 1024;
 pub(crate) enum RelayedKind {
     /// Newer progress contains all of it.
     Progress,
-    /// Log messages and all others.
+    /// A log message that goes to a session: its level is compared when it is sent.
+    Log(LogLevel),
+    /// All others.
     Other,
 }
 
 /// The queue of one request.
 #[derive(Default)]
-pub(super) struct RelayedQueue {
+pub(crate) struct RelayedQueue {
     messages: VecDeque<(RelayedKind, Bytes)>,
     bytes: usize,
     /// The number of dropped notifications, except replaced progress.
@@ -32,7 +35,7 @@ pub(super) struct RelayedQueue {
 
 impl RelayedQueue {
     /// Queues a notification, and drops others if the queue is full.
-    pub(super) fn push(&mut self, kind: RelayedKind, message: Bytes) {
+    pub(crate) fn push(&mut self, kind: RelayedKind, message: Bytes) {
         while !self.has_room(message.len()) {
             self.drop_one(kind);
         }
@@ -41,10 +44,10 @@ impl RelayedQueue {
     }
 
     /// Takes the oldest notification.
-    pub(super) fn pop(&mut self) -> Option<Bytes> {
-        let (_, message) = self.messages.pop_front()?;
+    pub(crate) fn pop(&mut self) -> Option<(RelayedKind, Bytes)> {
+        let (kind, message) = self.messages.pop_front()?;
         self.bytes -= message.len();
-        Some(message)
+        Some((kind, message))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -92,7 +95,7 @@ mod tests {
 
     fn texts(queue: &mut RelayedQueue) -> Vec<String> {
         std::iter::from_fn(|| queue.pop())
-            .map(|message| String::from_utf8(message.to_vec()).unwrap())
+            .map(|(_, message)| String::from_utf8(message.to_vec()).unwrap())
             .collect()
     }
 

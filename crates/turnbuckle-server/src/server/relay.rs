@@ -4,6 +4,7 @@
 //! gets every other request as raw JSON, after authentication and inside the layers of the server, and returns the result
 //! as raw JSON in the revision of the client. The gateway crate is built on it.
 
+mod general_stream;
 mod headers;
 mod tasks;
 
@@ -18,7 +19,7 @@ use turnbuckle_protocol::{
     types::{JsonObject, LogLevel, ServerCapabilities, SubscriptionFilter},
 };
 
-pub use self::tasks::WatchedTasks;
+pub use self::{general_stream::GeneralStream, tasks::WatchedTasks};
 use crate::{
     ClientRequestError, Context,
     catalog::scopes::{self, HttpRejection, HttpRejectionKind, RequestDenied, RequiredScopes},
@@ -80,6 +81,24 @@ pub trait Relay: Send + Sync + 'static {
     fn session_ended(&self, session: SessionKey) {
         let _ = session;
     }
+
+    /// Receives the notifications of clients with sessions that the server does not handle itself, such as
+    /// `notifications/roots/list_changed`. Must not block. By default they are dropped.
+    fn on_notification(&self, notification: RelayedNotification<'_>) {
+        let _ = notification;
+    }
+}
+
+/// A notification of a client with a session.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RelayedNotification<'a> {
+    /// The session, as in [`RelayedRequest::session`].
+    pub session: SessionKey,
+    /// The method.
+    pub method: &'a str,
+    /// The parameters: a JSON object, as received.
+    pub params: &'a str,
 }
 
 /// Returns whether a text can be the name of a scope: a `scope-token` of RFC 6749, section 3.3.
@@ -202,6 +221,11 @@ impl RelayedRequest {
     /// Returns whether the client is ready for client requests.
     pub fn accepts_client_requests(&self) -> bool {
         self.call.origin.accepts_client_requests
+    }
+
+    /// Returns whether the client has the response, so that nothing else can be sent for the request.
+    pub fn has_ended(&self) -> bool {
+        self.call.outbox.is_closed()
     }
 
     /// The progress token of the request.

@@ -11,6 +11,7 @@ mod memory_limits;
 mod middleware;
 mod ndjson;
 #[cfg(feature = "skills")]
+mod relay;
 mod skills;
 mod spec;
 mod tasks;

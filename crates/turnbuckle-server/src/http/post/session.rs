@@ -258,7 +258,9 @@ pub(crate) async fn handle_notification(
     active_session: &ActiveSessionGuard,
     notification: &Notification<'_>,
 ) -> Response<ResponseBody> {
-    if let Some(update) = session::notify(notification, Some(&active_session.session.runtime))
+    let runtime = &active_session.session.runtime;
+    let (server, session_id) = (&active_session.endpoint.server, active_session.session_id);
+    if let Some(update) = session::notify(server, session_id, notification, Some(runtime))
         && let Err(error) = store_update(active_session, update).await
     {
         return responses::service_unavailable(None, error.message);

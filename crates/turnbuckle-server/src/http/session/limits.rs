@@ -11,8 +11,11 @@ use turnbuckle_store::{
 };
 
 use crate::{
-    http::endpoint::{Endpoint, RequestHead},
-    lifecycle::{SessionUser, SessionUsers},
+    http::{
+        endpoint::{Endpoint, RequestHead},
+        session::ActiveSessions,
+    },
+    lifecycle::{GeneralChannel, SessionUser, SessionUsers},
     middleware::SessionKey,
     tasks,
 };
@@ -127,6 +130,12 @@ impl SessionUser for Endpoint {
 
     fn close(&self, session: &SessionId) {
         self.active_sessions.close(session);
+    }
+
+    fn general_channel(self: Arc<Self>, session: &SessionId) -> Option<Box<dyn GeneralChannel>> {
+        let active = ActiveSessions::activate(&self, *session);
+        let has_stream = !active.session.get_streams.is_empty();
+        has_stream.then(|| Box::new(active) as _)
     }
 }
 
