@@ -380,6 +380,8 @@ pub(crate) trait GatewayEvents: Send + Sync {
     fn connection_ended(&self);
     /// A server reported that the user has completed a URL elicitation.
     fn elicitation_completed(&self, id: &str);
+    /// Returns the name of a server if clients see several servers as one.
+    fn server_label(&self, server: &UpstreamServer) -> Option<Arc<str>>;
     /// A server responded to a request, or failed to.
     fn server_responded(
         &self,
@@ -446,6 +448,10 @@ impl GatewayEvents for GatewayState {
         };
         let (server, operations) = (&server.settings.name, &self.operations.client);
         operations.record(Some(server), method, outcome, error, elapsed);
+    }
+
+    fn server_label(&self, server: &UpstreamServer) -> Option<Arc<str>> {
+        Self::server_label(self, server)
     }
 
     fn state_changed(&self, server: &UpstreamServer, state: UpstreamState) {

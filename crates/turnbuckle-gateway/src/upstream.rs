@@ -11,6 +11,7 @@ pub(crate) mod log_levels;
 pub(crate) mod pool;
 pub(crate) mod roots;
 pub(crate) mod server_set;
+pub(crate) mod session_client;
 mod slot;
 pub(crate) mod tool_index;
 

@@ -69,13 +69,10 @@ impl Delivery {
         self.request = None;
     }
 
-    /// Returns whether the waiting client declared what `is_declared` tests. `None` if no request waits.
-    pub(crate) fn declares(
-        &self,
-        is_declared: impl Fn(&ClientCapabilities) -> bool,
-    ) -> Option<bool> {
+    /// Tests the capabilities that the waiting request declares. `None` if no request waits.
+    pub(crate) fn test_declared<T>(&self, test: impl Fn(&ClientCapabilities) -> T) -> Option<T> {
         let context = self.request.as_ref()?.context();
-        Some(is_declared(context.client_capabilities()))
+        Some(test(context.client_capabilities()))
     }
 
     /// Passes progress on, if it exceeds the last value.

@@ -7,7 +7,10 @@ use turnbuckle_protocol::{
     jsonrpc::RawObject,
     types::{ClientCapabilities, LogLevel},
 };
-use turnbuckle_server::{middleware::SessionKey, relay::RelayedRequest};
+use turnbuckle_server::{
+    middleware::SessionKey,
+    relay::{GeneralStream, RelayedRequest},
+};
 
 use crate::{
     calls::{
@@ -62,6 +65,12 @@ pub(crate) enum ClientRequest {
     },
     /// An input request of a suspended call.
     Suspended(PendingInput),
+    /// A request to the client of a session that belongs to none of its calls.
+    OutsideOfCalls {
+        stream: GeneralStream,
+        method: &'static str,
+        params: String,
+    },
 }
 
 impl RunningCall {
@@ -152,41 +161,20 @@ impl RunningCall {
         &self.inputs
     }
 
-    fn declares(&self, is_declared: impl Fn(&ClientCapabilities) -> bool) -> bool {
-        let declared = lock(&self.delivery).declares(&is_declared);
-        declared.unwrap_or_else(|| is_declared(&self.capabilities))
+    /// Tests the capabilities that the waiting request of the client declares; without one, those of the first request.
+    fn test_declared<T>(&self, test: impl Fn(&ClientCapabilities) -> T) -> T {
+        let declared = lock(&self.delivery).test_declared(&test);
+        declared.unwrap_or_else(|| test(&self.capabilities))
     }
 
     /// Returns whether the client declared what a client request needs.
     pub(crate) fn has_declared(&self, method: &str, params: &str) -> Result<(), RpcError> {
-        let has_member =
-            |name| RawObject::parse(params).is_ok_and(|params| params.get(name).is_some());
-        let is_declared = match method {
-            "roots/list" => self.declares(|declared| declared.roots.is_some()),
-            "sampling/createMessage" => self.declares(|declared| declared.sampling.is_some()),
-            "elicitation/create" => self.declares(|declared| declared.elicitation.is_some()),
-            _ => false,
-        };
-        if !is_declared {
-            return Err(RpcError::method_not_found(method));
-        }
-        let is_mode_declared = match method {
-            "elicitation/create" if url_elicitation::is_url(params) => {
-                self.declares(ClientCapabilities::can_elicit_url)
-            }
-            "elicitation/create" => self.declares(ClientCapabilities::can_elicit_form),
-            "sampling/createMessage" if has_member("tools") => {
-                self.declares(ClientCapabilities::can_sample_with_tools)
-            }
-            _ => true,
-        };
-        let undeclared = || RpcError::invalid_params("the client did not declare this mode");
-        is_mode_declared.then_some(()).ok_or_else(undeclared)
+        self.test_declared(|declared| check_declared(declared, method, params))
     }
 
     /// Returns whether the client can have the user open a URL.
     pub(crate) fn can_open_urls(&self) -> bool {
-        self.declares(ClientCapabilities::can_elicit_url)
+        self.test_declared(ClientCapabilities::can_elicit_url)
     }
 
     /// Starts to pass a client request of the server on to the client. `upstream` is the revision of the server.
@@ -236,14 +224,9 @@ impl RunningCall {
         }
     }
 
-    /// Converts the response of the client for the server.
-    pub(crate) fn client_response(
-        &self,
-        method: &str,
-        response: &str,
-        upstream: Revision,
-    ) -> Result<String, RpcError> {
-        convert::client_request_result(method, response, self.downstream, upstream)
+    /// The revision of the client.
+    pub(crate) fn downstream(&self) -> Revision {
+        self.downstream
     }
 
     /// Passes progress on to the client, under its own token.
@@ -278,8 +261,39 @@ impl ClientRequest {
                 params,
             } => request.request_client(method, params).await,
             Self::Suspended(input) => input.response().await,
+            Self::OutsideOfCalls {
+                stream,
+                method,
+                params,
+            } => stream.request_client(method, params, None).await,
         }
     }
+}
+
+/// Checks that a client declared what a client request needs.
+pub(crate) fn check_declared(
+    declared: &ClientCapabilities,
+    method: &str,
+    params: &str,
+) -> Result<(), RpcError> {
+    let is_declared = match method {
+        "roots/list" => declared.roots.is_some(),
+        "sampling/createMessage" => declared.sampling.is_some(),
+        "elicitation/create" => declared.elicitation.is_some(),
+        _ => false,
+    };
+    if !is_declared {
+        return Err(RpcError::method_not_found(method));
+    }
+    let has_member = |name| RawObject::parse(params).is_ok_and(|params| params.get(name).is_some());
+    let is_mode_declared = match method {
+        "elicitation/create" if url_elicitation::is_url(params) => declared.can_elicit_url(),
+        "elicitation/create" => declared.can_elicit_form(),
+        "sampling/createMessage" if has_member("tools") => declared.can_sample_with_tools(),
+        _ => true,
+    };
+    let undeclared = || RpcError::invalid_params("the client did not declare this mode");
+    is_mode_declared.then_some(()).ok_or_else(undeclared)
 }
 
 /// Puts the name of a server before the message of an elicitation.

@@ -3,11 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use turnbuckle_client::relay::ServerRequest;
-use turnbuckle_protocol::{RpcError, jsonrpc::RawObject, meta::keys};
+use turnbuckle_protocol::{Revision, RpcError, jsonrpc::RawObject, meta::keys};
 
 use crate::{
-    calls::running::{ClientRequest, RunningCall, client_request_method},
-    upstream::{attribution::Attribution, connection::ConnectionState},
+    calls::running::{ClientRequest, RunningCall, client_request_method, with_server_name},
+    convert,
+    tasks::ids::related_task,
+    upstream::{
+        attribution::Attribution, connection::ConnectionState, session_client::SessionClient,
+    },
 };
 
 /// The interval of progress for a server that waits for the client. Many give up after a minute without.
@@ -24,7 +28,12 @@ pub(super) enum StartedRequest {
 pub(super) struct SentRequest {
     method: &'static str,
     request: ClientRequest,
-    call: Arc<RunningCall>,
+    /// The revision of the client.
+    downstream: Revision,
+    /// Whether the response is kept for later requests.
+    is_kept: bool,
+    /// Gets the request if the call ends before the client responds.
+    later: Option<SessionClient>,
     /// The token under which the server expects progress, as JSON.
     progress_token: Option<Box<str>>,
 }
@@ -37,22 +46,77 @@ impl ConnectionState {
     ) -> Result<StartedRequest, RpcError> {
         let method = client_request_method(&request.method)
             .ok_or_else(|| RpcError::method_not_found(&request.method))?;
-        let call = match self.calls.call_of_request(request) {
-            Attribution::Call(call) if call.is_suspendable() || !call.is_stateless() => call,
-            _ => return self.refuse(method),
-        };
-        if method == "roots/list"
-            && call.is_stateless()
-            && let Some(roots) = self.roots.get()
-        {
+        if let Some(client) = self.client_of_roots(request) {
+            return self.start_outside_of_calls(client, method, &request.params);
+        }
+        match self.calls.call_of_request(request) {
+            Attribution::Call(call) if call.is_suspendable() || !call.is_stateless() => {
+                self.start_in_call(&call, method, &request.params)
+            }
+            _ => match self.session_client() {
+                Some(client) => self.start_outside_of_calls(client, method, &request.params),
+                None => self.refuse(method),
+            },
+        }
+    }
+
+    /// Returns the client that gets a request for its roots, if the request names no call.
+    ///
+    /// Servers request roots as soon as they are initialized. The call that opened the connection, or happens to run, may end
+    /// before the client responds.
+    fn client_of_roots(&self, request: &ServerRequest) -> Option<&SessionClient> {
+        let is_of_call = request.call.is_some() || related_task(&request.params).is_some();
+        let client = self
+            .session_client()
+            .filter(|_| request.method == "roots/list" && !is_of_call)?;
+        client.can_receive().then_some(client)
+    }
+
+    /// Passes a client request on in a call that it belongs to.
+    fn start_in_call(
+        &self,
+        call: &Arc<RunningCall>,
+        method: &'static str,
+        params: &str,
+    ) -> Result<StartedRequest, RpcError> {
+        let is_kept = method == "roots/list" && call.is_stateless();
+        if let Some(roots) = self.roots.get().filter(|_| is_kept) {
             return Ok(StartedRequest::Ready(roots));
         }
-        let started = call.start_client_request(method, &request.params, self.revision())?;
         Ok(StartedRequest::Sent(SentRequest {
             method,
-            request: started,
-            call,
-            progress_token: progress_token(&request.params),
+            request: call.start_client_request(method, params, self.revision())?,
+            downstream: call.downstream(),
+            is_kept,
+            later: self
+                .session_client()
+                .filter(|_| method == "roots/list")
+                .cloned(),
+            progress_token: progress_token(params),
+        }))
+    }
+
+    /// Passes a client request on to the client of a session that has its own connection.
+    fn start_outside_of_calls(
+        &self,
+        client: &SessionClient,
+        method: &'static str,
+        params: &str,
+    ) -> Result<StartedRequest, RpcError> {
+        let named = match self.server_label() {
+            Some(server) if method == "elicitation/create" => {
+                Some(with_server_name(params, &server)?)
+            }
+            _ => None,
+        };
+        let sent = named.as_deref().unwrap_or(params);
+        Ok(StartedRequest::Sent(SentRequest {
+            method,
+            request: client.start_request(method, sent, self.revision())?,
+            downstream: client.revision(),
+            is_kept: false,
+            later: None,
+            progress_token: progress_token(params),
         }))
     }
 
@@ -85,15 +149,16 @@ impl ConnectionState {
             StartedRequest::Ready(response) => return Ok(response),
             StartedRequest::Sent(sent) => sent,
         };
+        let token = sent.progress_token.take();
         let response = tokio::select! {
             biased;
-            response = sent.request.response() => response?,
-            never = self.report_waiting(sent.progress_token.as_deref()) => match never {},
+            response = sent.response() => response?,
+            never = self.report_waiting(token.as_deref()) => match never {},
         };
-        let response = sent
-            .call
-            .client_response(sent.method, &response, self.revision())?;
-        if sent.method == "roots/list" && sent.call.is_stateless() {
+        let (downstream, upstream) = (sent.downstream, self.revision());
+        let response =
+            convert::client_request_result(sent.method, &response, downstream, upstream)?;
+        if sent.is_kept {
             self.roots.keep(&response);
         }
         Ok(response)
@@ -116,6 +181,23 @@ impl ConnectionState {
             {
                 tracing::debug!(server = self.server.name(), %error, "progress was not sent");
             }
+        }
+    }
+}
+
+impl SentRequest {
+    async fn response(&mut self) -> Result<String, RpcError> {
+        let response = self.request.response().await;
+        match (&self.later, &self.request) {
+            (
+                Some(client),
+                ClientRequest::Sent {
+                    request, params, ..
+                },
+            ) if response.is_err() && request.has_ended() => {
+                client.request(self.method, params).await
+            }
+            _ => response,
         }
     }
 }

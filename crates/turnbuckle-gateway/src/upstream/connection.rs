@@ -38,6 +38,7 @@ use crate::{
         list_cache::ListCache,
         log_levels::{CallLevelGuard, LogUser},
         roots::KeptRoots,
+        session_client::SessionClient,
         slot::Slot,
     },
 };
@@ -68,6 +69,7 @@ pub(crate) struct ConnectionState {
     turn: Option<Semaphore>,
     /// Whether calls of several callers run on the connection.
     is_shared: bool,
+    session_client: Option<SessionClient>,
     pub(crate) lists: ListCache,
     /// Whether the server is a child process.
     is_child: bool,
@@ -91,6 +93,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) client_info: Implementation,
     pub(crate) is_shared: bool,
+    /// The client, if the connection is that of one session.
+    pub(crate) session_client: Option<SessionClient>,
 }
 
 impl Connection {
@@ -108,6 +112,7 @@ impl Connection {
             roots: KeptRoots::default(),
             turn: server.settings.one_at_a_time.then(|| Semaphore::new(1)),
             is_shared: settings.is_shared,
+            session_client: settings.session_client,
             lists: ListCache::default(),
             is_child: matches!(target, Target::Command(_)),
             client: OnceLock::new(),
@@ -413,6 +418,16 @@ impl ConnectionState {
         self.last_use.store(now, Ordering::Relaxed);
     }
 
+    /// The client that gets what belongs to no call. `None` if several sessions use the connection, or a modern client.
+    pub(super) fn session_client(&self) -> Option<&SessionClient> {
+        self.session_client.as_ref()
+    }
+
+    /// Returns the name of the server if clients see several servers as one.
+    pub(super) fn server_label(&self) -> Option<Arc<str>> {
+        self.events.upgrade()?.server_label(&self.server)
+    }
+
     /// The negotiated revision. Before the end of the handshake the server sends no requests that depend on it.
     pub(super) fn revision(&self) -> Revision {
         self.client
@@ -486,6 +501,9 @@ impl RelayHandler for MessageHandler {
             "notifications/message" => match state.calls.call_of_notification(notification.call) {
                 Attribution::Call(call) => call.log(params),
                 Attribution::OutsideOfCalls | Attribution::Unknown => {
+                    if let Some(client) = state.session_client() {
+                        return client.log(params);
+                    }
                     state.server.counters.dropped_notifications.increment();
                     tracing::debug!(
                         server = state.server.name(),
@@ -520,12 +538,14 @@ impl RelayHandler for MessageHandler {
             // Listeners get it from their subscriptions.
             "notifications/tasks" => {}
             "notifications/cancelled" | "notifications/subscriptions/acknowledged" => {}
-            _ => {
-                let call = state.calls.call_of_notification(notification.call);
-                if let Attribution::Call(call) = call {
-                    call.notify(method, params);
+            _ => match state.calls.call_of_notification(notification.call) {
+                Attribution::Call(call) => call.notify(method, params),
+                Attribution::OutsideOfCalls | Attribution::Unknown => {
+                    if let Some(client) = state.session_client() {
+                        client.notify(method, params);
+                    }
                 }
-            }
+            },
         }
     }
 

@@ -22,6 +22,7 @@ use crate::{
         Sharing, UpstreamServer,
         connection::{Connection, ConnectionSettings},
         server_set::ServerId,
+        session_client::SessionClient,
         slot::{Slot, SlotError},
     },
 };
@@ -161,12 +162,18 @@ impl ConnectionPool {
                 }
                 return (settings, None, true);
             }
+            let capabilities = relayed_capabilities(request);
+            let is_of_session = matches!(key.sharing, SharingKey::Session(_) | SharingKey::Call(_));
+            let session_client = is_of_session
+                .then(|| SessionClient::of_request(request, &capabilities))
+                .flatten();
             let settings = ConnectionSettings {
                 server: Arc::clone(server),
                 events: self.events.clone(),
-                capabilities: relayed_capabilities(request),
+                capabilities,
                 client_info: self.unshared_info(request),
                 is_shared: false,
+                session_client,
             };
             let is_kept = !matches!(key.sharing, SharingKey::Call(_));
             (settings, principal_key(request), is_kept)
@@ -180,6 +187,7 @@ impl ConnectionPool {
             capabilities: ClientCapabilities::default(),
             client_info: self.own_info.clone(),
             is_shared: true,
+            session_client: None,
         }
     }
 

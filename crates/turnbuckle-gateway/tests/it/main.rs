@@ -11,6 +11,7 @@ mod failures;
 mod list_changes;
 mod lock;
 mod names;
+mod outside_of_calls;
 mod param_headers;
 mod policy;
 mod rate_limits;

@@ -1,0 +1,91 @@
+//! The client of a connection that belongs to one session: it gets what the server sends outside of calls.
+
+use turnbuckle_protocol::{Revision, RpcError, types::ClientCapabilities};
+use turnbuckle_server::relay::{GeneralStream, RelayedRequest};
+
+use crate::{
+    calls::{
+        downstream::level_of,
+        running::{ClientRequest, check_declared},
+        url_elicitation,
+    },
+    convert,
+    tasks::ids::RelatedTask,
+};
+
+/// The client of a session with its own connection to a server.
+#[derive(Clone)]
+pub(crate) struct SessionClient {
+    stream: GeneralStream,
+    revision: Revision,
+    capabilities: ClientCapabilities,
+}
+
+impl SessionClient {
+    /// Returns the client of a request, if it has a session in which it gets requests.
+    pub(super) fn of_request(
+        request: &RelayedRequest,
+        capabilities: &ClientCapabilities,
+    ) -> Option<Self> {
+        Some(Self {
+            stream: request.general_stream()?,
+            revision: request.revision(),
+            capabilities: capabilities.clone(),
+        })
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Returns whether the client can get requests now.
+    pub(super) fn can_receive(&self) -> bool {
+        self.stream.is_open()
+    }
+
+    /// Sends a client request that is in the revision of the client.
+    pub(super) async fn request(
+        &self,
+        method: &'static str,
+        params: &str,
+    ) -> Result<String, RpcError> {
+        self.stream.request_client(method, params, None).await
+    }
+
+    /// Passes a log message on, if the session accepts messages of this level.
+    pub(super) fn log(&self, params: &str) {
+        let params = RelatedTask::to_client(None, params);
+        if let Ok(params) = params
+            && let Some(level) = level_of(&params)
+        {
+            self.stream.log(level, &params);
+        }
+    }
+
+    /// Passes another notification on.
+    pub(super) fn notify(&self, method: &str, params: &str) {
+        if let Ok(params) = RelatedTask::to_client(None, params) {
+            self.stream.notify(method, &params);
+        }
+    }
+
+    /// Starts to pass a client request on. `upstream` is the revision of the server.
+    pub(super) fn start_request(
+        &self,
+        method: &'static str,
+        params: &str,
+        upstream: Revision,
+    ) -> Result<ClientRequest, RpcError> {
+        check_declared(&self.capabilities, method, params)?;
+        let params = convert::client_request_params(method, params, upstream, self.revision)?;
+        let params = RelatedTask::to_client(None, &params)?;
+        if let Some(id) = url_elicitation::id_of(&params) {
+            self.stream.expect_elicitation_complete(&id);
+        }
+        Ok(ClientRequest::OutsideOfCalls {
+            stream: self.stream.clone(),
+            method,
+            params,
+        })
+    }
+}
