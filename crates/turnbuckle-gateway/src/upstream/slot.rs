@@ -149,9 +149,6 @@ impl Slot {
             if is_restart {
                 server.counters.restarts.increment();
             }
-            if is_restart {
-                server.counters.restarts.increment();
-            }
             connection.set_slot(self);
             connection.restore().await;
         }

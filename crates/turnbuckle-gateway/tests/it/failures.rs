@@ -10,10 +10,13 @@ use std::{
 
 use serde_json::json;
 use turnbuckle_client::{LifecycleMode, Target, Timeouts, ndjson::NdjsonClient};
-use turnbuckle_gateway::{Gateway, StartError, Upstream, UpstreamState};
+use turnbuckle_gateway::{Gateway, Sharing, StartError, Upstream, UpstreamState};
 use turnbuckle_server::testing::Peer;
 
-use crate::upstreams::{ConnectionCount, counted, desk, start, upstream};
+use crate::{
+    scripted::scripted,
+    upstreams::{ConnectionCount, counted, desk, start, upstream},
+};
 
 /// A server with connections that close at once while `down` is set.
 fn unreliable(name: &str, down: &Arc<AtomicBool>) -> Upstream {
@@ -124,4 +127,21 @@ async fn a_cancelled_call_leaves_the_connection_usable() {
     gateway.close().await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(count.open(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_is_counted_once() {
+    let (scripted, mut server) = scripted(LifecycleMode::Legacy);
+    let gateway = start([scripted.sharing(Sharing::All)]).await;
+    let mut peer = Peer::connect(gateway.server()).await;
+    drop(server.connection().await);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    let id = peer.start_tool("x", json!({})).await;
+    let mut connection = server.connection().await;
+    let request = connection.expect("tools/call").await;
+    connection.respond_text(&request, "done").await;
+    peer.finish(id).await.expect_result();
+
+    assert_eq!(gateway.metrics().servers[0].1.restarts, 1);
 }
