@@ -1,7 +1,7 @@
 //! Relays one request to one server.
 
 pub(crate) mod downstream;
-mod inputs;
+pub(crate) mod inputs;
 mod own_task;
 mod round_trips;
 pub(crate) mod running;

@@ -17,7 +17,7 @@ use turnbuckle_protocol::{
 use turnbuckle_server::{
     Server,
     middleware::{RateTable, SessionKey},
-    relay::{Relay, RelayFuture, RelayedRequest, RelayedResult, WatchedTasks},
+    relay::{Relay, RelayFuture, RelayedNotification, RelayedRequest, RelayedResult, WatchedTasks},
 };
 
 use crate::{
@@ -637,5 +637,15 @@ impl Relay for GatewayRelay {
 
     fn session_ended(&self, session: SessionKey) {
         self.0.pool.session_ended(session);
+    }
+
+    fn on_notification(&self, notification: RelayedNotification<'_>) {
+        let RelayedNotification {
+            session,
+            method,
+            params,
+            ..
+        } = notification;
+        self.0.pool.client_notified(session, method, params);
     }
 }

@@ -141,6 +141,21 @@ impl InputTable {
         }
     }
 
+    /// Returns whether a client request with this method waits for the client.
+    pub(crate) fn awaits(&self, method: &str) -> bool {
+        let state = lock(&self.state);
+        state.open.values().any(|input| input.method == method)
+    }
+
+    /// Rejects all open input requests, because the call has ended.
+    pub(crate) fn end(&self) {
+        let open = std::mem::take(&mut lock(&self.state).open);
+        for input in open.into_values() {
+            let ended = RpcError::internal("the call has ended");
+            let _ = input.response.send(Err(ended));
+        }
+    }
+
     /// Ends all open input requests, because the client did not respond in time.
     pub(crate) fn expire(&self) {
         let open = std::mem::take(&mut lock(&self.state).open);

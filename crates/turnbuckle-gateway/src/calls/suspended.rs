@@ -55,6 +55,13 @@ enum CallDriver {
     },
 }
 
+/// The server gets no response to what it still requests when the call has ended.
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        self.call.inputs().end();
+    }
+}
+
 /// The outcome of a call that was suspended, once it has one.
 type SharedOutcome = Arc<Mutex<Option<KeptOutcome>>>;
 

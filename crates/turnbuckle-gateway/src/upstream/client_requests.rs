@@ -10,7 +10,8 @@ use crate::{
     convert,
     tasks::ids::related_task,
     upstream::{
-        attribution::Attribution, connection::ConnectionState, session_client::SessionClient,
+        attribution::Attribution, connection::ConnectionState, roots::KeptRoots,
+        session_client::SessionClient,
     },
 };
 
@@ -150,11 +151,17 @@ impl ConnectionState {
             StartedRequest::Sent(sent) => sent,
         };
         let token = sent.progress_token.take();
+        let _responded = sent.is_kept.then(|| RespondedGuard(&self.roots));
         let response = tokio::select! {
             biased;
-            response = sent.response() => response?,
+            response = sent.response() => response,
             never = self.report_waiting(token.as_deref()) => match never {},
         };
+        let response = response.inspect_err(|_| {
+            if sent.is_kept {
+                self.roots.note_refused(sent.method);
+            }
+        })?;
         let (downstream, upstream) = (sent.downstream, self.revision());
         let response =
             convert::client_request_result(sent.method, &response, downstream, upstream)?;
@@ -199,6 +206,15 @@ impl SentRequest {
             }
             _ => response,
         }
+    }
+}
+
+/// Tells calls that wait for the roots that the server has a response, when dropped.
+struct RespondedGuard<'a>(&'a KeptRoots);
+
+impl Drop for RespondedGuard<'_> {
+    fn drop(&mut self) {
+        self.0.responded.notify_waiters();
     }
 }
 

@@ -26,7 +26,7 @@ use turnbuckle_protocol::{
 use turnbuckle_server::middleware::SessionKey;
 
 use crate::{
-    calls::running::RunningCall,
+    calls::{inputs::PendingInput, running::RunningCall},
     convert::ListKind,
     errors,
     gateway::GatewayEvents,
@@ -37,7 +37,7 @@ use crate::{
         interest::{Interest, ListenStream},
         list_cache::ListCache,
         log_levels::{CallLevelGuard, LogUser},
-        roots::KeptRoots,
+        roots::{KeptRoots, RootsStep},
         session_client::SessionClient,
         slot::Slot,
     },
@@ -49,6 +49,11 @@ const ENDED: u8 = 2;
 
 /// Maximum time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Maximum time that a call waits for the response to a ping before it.
+const PING_TIMEOUT: Duration = Duration::from_secs(1);
+
+const ROOTS_LIST: &str = "roots/list";
 
 /// A connection to an upstream server.
 pub(crate) struct Connection {
@@ -184,11 +189,7 @@ impl Connection {
         };
         let _level = self.set_log_level_of_call(id, call).await;
         let _running = self.shared.calls.register(id, call);
-        if call.is_suspendable() && self.shared.roots.take_refused() {
-            // The server requests the roots again, and this call can ask for them.
-            let changed = "notifications/roots/list_changed";
-            let _ = self.client.relay_notification(changed, "{}").await;
-        }
+        self.update_roots(call).await;
         let result = self.send(id, request).await?;
         if call.is_task
             && let Some(task) = task_id(result.json())
@@ -196,6 +197,57 @@ impl Connection {
             self.shared.calls.register_task(task, call);
         }
         Ok(result)
+    }
+
+    /// Lets a legacy server learn the roots of a modern client before the call, if it requests them.
+    async fn update_roots(&self, call: &Arc<RunningCall>) {
+        let roots = &self.shared.roots;
+        if !call.is_suspendable()
+            || is_stateless_server(&self.client.server())
+            || call.has_declared(ROOTS_LIST, "{}").is_err()
+        {
+            return;
+        }
+        let is_changed = match roots.next_step() {
+            RootsStep::Send => return,
+            RootsStep::Await => false,
+            RootsStep::Notify => true,
+            RootsStep::Renew => self.renew_roots(call).await,
+        };
+        if is_changed {
+            let changed = "notifications/roots/list_changed";
+            let _ = self.client.relay_notification(changed, "{}").await;
+        }
+        // A server that requests the roots now does so before it responds to this.
+        self.ping().await;
+        loop {
+            let mut responded = std::pin::pin!(roots.responded.notified());
+            responded.as_mut().enable();
+            if !call.inputs().awaits(ROOTS_LIST) {
+                return;
+            }
+            responded.await;
+            // The server has received the response when it responds to this.
+            self.ping().await;
+        }
+    }
+
+    /// Requests the roots from the client in a round trip of a call. Returns whether they have changed.
+    async fn renew_roots(&self, call: &Arc<RunningCall>) -> bool {
+        let _renewing = RenewalGuard(&self.shared.roots);
+        let Ok(mut input) = PendingInput::add(call, ROOTS_LIST, "{}") else {
+            return false;
+        };
+        match input.response().await {
+            Ok(response) => self.shared.roots.keep(&response),
+            // The server keeps the roots that it has.
+            Err(_) => false,
+        }
+    }
+
+    async fn ping(&self) {
+        let ping = self.request("ping", "{}".to_owned());
+        let _ = tokio::time::timeout(PING_TIMEOUT, ping).await;
     }
 
     /// Keeps a call known as the one that opened the connection, while the guard exists.
@@ -237,6 +289,19 @@ impl Connection {
     /// Returns whether the connection can be used.
     pub(crate) fn is_open(&self) -> bool {
         self.shared.stage.load(Ordering::Acquire) == OPEN && self.client.ended().is_none()
+    }
+
+    /// Sends a notification of the client of the session to the server.
+    pub(super) fn notify_server(&self, method: &str, params: &str) {
+        let is_passed = self.shared.session_client().is_some()
+            && !is_stateless_server(&self.client.server())
+            && method == "notifications/roots/list_changed";
+        let (true, Ok(runtime)) = (is_passed, tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        let client = self.client.clone();
+        let (method, params) = (method.to_owned(), params.to_owned());
+        runtime.spawn(async move { client.relay_notification(&method, &params).await });
     }
 
     /// Returns whether a call runs on the connection.
@@ -441,6 +506,15 @@ fn task_id(result: &str) -> Option<String> {
     let result = RawObject::parse(result).ok()?;
     let task = RawObject::parse(result.get("task")?).ok()?;
     task.string("taskId").ok()?.map(String::from)
+}
+
+/// Lets another call request the roots again, when dropped.
+struct RenewalGuard<'a>(&'a KeptRoots);
+
+impl Drop for RenewalGuard<'_> {
+    fn drop(&mut self) {
+        self.0.renewed();
+    }
 }
 
 /// Records the use of the connection when dropped.

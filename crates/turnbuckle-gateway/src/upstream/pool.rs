@@ -286,6 +286,17 @@ impl ConnectionPool {
         }
     }
 
+    /// Passes a notification of the client of a session on to the servers.
+    pub(crate) fn client_notified(&self, session: SessionKey, method: &str, params: &str) {
+        let slots = lock(&self.slots);
+        let of_session = slots
+            .iter()
+            .filter(|(key, _)| key.sharing == SharingKey::Session(session));
+        for connection in of_session.filter_map(|(_, slot)| slot.kept_connection()) {
+            connection.notify_server(method, params);
+        }
+    }
+
     /// Closes connections that have been idle for some time, and forgets those that have ended.
     pub(crate) fn close_idle(&self, timeout: Duration) {
         self.remove(|_, slot| slot.idle_time().is_some_and(|idle| idle >= timeout));

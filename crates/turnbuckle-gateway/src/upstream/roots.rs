@@ -1,11 +1,12 @@
 //! The roots of a modern client, kept with its connection to a legacy server.
 //!
-//! A legacy server requests the roots when it likes, but a modern client only gets requests in the result of a call. The
-//! roots that one call has got are the response to later requests.
+//! A legacy server requests the roots when it likes, but a modern client only gets requests in the result of a call, and
+//! does not report changes. The roots that one call has got are the response to later requests. After an hour the next
+//! call requests them again, and the server is notified if they differ.
 
 use std::{sync::Mutex, time::Duration};
 
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::lock;
 
@@ -14,7 +15,11 @@ const LIFETIME: Duration = Duration::from_secs(3600);
 
 /// The roots of the last response.
 #[derive(Default)]
-pub(crate) struct KeptRoots(Mutex<RootsState>);
+pub(crate) struct KeptRoots {
+    state: Mutex<RootsState>,
+    /// Notified when the server has got a response to a request for the roots.
+    pub(super) responded: Notify,
+}
 
 #[derive(Default)]
 struct RootsState {
@@ -22,32 +27,70 @@ struct RootsState {
     result: Option<(Box<str>, Instant)>,
     /// Whether the server requested roots when no call could ask for them.
     was_refused: bool,
+    /// Whether a call has waited for the requests that follow the handshake.
+    is_first_call_over: bool,
+    /// Whether a call requests the roots again.
+    is_renewing: bool,
+}
+
+/// What a call does about the roots before it is sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum RootsStep {
+    /// Nothing: the server knows them, or does not request any.
+    Send,
+    /// Waits until the server has requested the roots, if it does so after the handshake.
+    Await,
+    /// Has the server request the roots again, and waits for that.
+    Notify,
+    /// Requests the roots from the client again.
+    Renew,
 }
 
 impl KeptRoots {
     /// Returns the roots unless they are too old.
-    pub(crate) fn get(&self) -> Option<String> {
-        let state = lock(&self.0);
+    pub(super) fn get(&self) -> Option<String> {
+        let state = lock(&self.state);
         let (result, received) = state.result.as_ref()?;
         (received.elapsed() < LIFETIME).then(|| result.to_string())
     }
 
-    /// Keeps the result of the client.
-    pub(crate) fn keep(&self, result: &str) {
-        let mut state = lock(&self.0);
-        state.result = Some((result.into(), Instant::now()));
+    /// Keeps the result of the client. Returns whether it differs from the one before.
+    pub(super) fn keep(&self, result: &str) -> bool {
+        let mut state = lock(&self.state);
         state.was_refused = false;
+        let before = state.result.replace((result.into(), Instant::now()));
+        before.is_some_and(|(before, _)| *before != *result)
     }
 
-    /// The server requested something when no call could ask the client.
-    pub(crate) fn note_refused(&self, method: &str) {
+    /// The server requested something when no call could ask the client, or got no response.
+    pub(super) fn note_refused(&self, method: &str) {
         if method == "roots/list" {
-            lock(&self.0).was_refused = true;
+            lock(&self.state).was_refused = true;
         }
     }
 
-    /// Returns whether the server should request the roots again, now that a call can ask for them. Only once.
-    pub(crate) fn take_refused(&self) -> bool {
-        std::mem::take(&mut lock(&self.0).was_refused)
+    /// Returns what the next call does before it is sent. Each step is for one call.
+    pub(super) fn next_step(&self) -> RootsStep {
+        let mut state = lock(&self.state);
+        let is_first = !std::mem::replace(&mut state.is_first_call_over, true);
+        if std::mem::take(&mut state.was_refused) {
+            return RootsStep::Notify;
+        }
+        let is_old =
+            (state.result.as_ref()).is_some_and(|(_, received)| received.elapsed() >= LIFETIME);
+        if is_old && !state.is_renewing {
+            state.is_renewing = true;
+            return RootsStep::Renew;
+        }
+        if is_first {
+            RootsStep::Await
+        } else {
+            RootsStep::Send
+        }
+    }
+
+    /// The call that requested the roots again has ended, or has got them.
+    pub(super) fn renewed(&self) {
+        lock(&self.state).is_renewing = false;
     }
 }

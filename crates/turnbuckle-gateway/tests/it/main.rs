@@ -18,6 +18,7 @@ mod rate_limits;
 mod raw;
 mod reload;
 mod resources;
+mod roots;
 mod scripted;
 mod scripts;
 mod search;
