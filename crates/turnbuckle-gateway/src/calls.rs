@@ -532,7 +532,12 @@ impl RelayedCall<'_> {
         let Some(task) = object.get("task") else {
             return Ok(None);
         };
+        let id = RawObject::parse(task)?.string("taskId")?.map(String::from);
         let task = ids::seal_member(request, server, task)?;
+        if let (Some(id), Some(client_id)) = (id, RawObject::parse(&task)?.string("taskId")?) {
+            self.connection
+                .note_task(id, client_id.into_owned(), request);
+        }
         let result = crate::raw_json::edit(result, &[], &[("task", task)])?;
         RelatedTask::to_client(None, &result).map(Some)
     }

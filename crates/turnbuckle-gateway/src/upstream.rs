@@ -2,6 +2,7 @@
 
 pub(crate) mod attribution;
 mod client_requests;
+mod client_tasks;
 pub(crate) mod connection;
 pub(crate) mod forward_headers;
 mod health;
@@ -13,6 +14,7 @@ pub(crate) mod roots;
 pub(crate) mod server_set;
 pub(crate) mod session_client;
 mod slot;
+mod task_table;
 pub(crate) mod tool_index;
 
 use std::{

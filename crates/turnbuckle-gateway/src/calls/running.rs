@@ -1,6 +1,9 @@
 //! A request that runs on an upstream connection, and the client requests that the server sends for it.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::{
+    sync::{Arc, Mutex, OnceLock},
+    time::Duration,
+};
 
 use turnbuckle_protocol::{
     Revision, RpcError,
@@ -70,6 +73,8 @@ pub(crate) enum ClientRequest {
         stream: GeneralStream,
         method: &'static str,
         params: String,
+        /// Replaces the maximum time without progress.
+        timeout: Option<Duration>,
     },
 }
 
@@ -265,7 +270,8 @@ impl ClientRequest {
                 stream,
                 method,
                 params,
-            } => stream.request_client(method, params, None).await,
+                timeout,
+            } => stream.request_client(method, params, *timeout).await,
         }
     }
 }
@@ -307,6 +313,13 @@ pub(crate) fn with_server_name(params: &str, server: &str) -> Result<String, Rpc
 /// Returns the method of a client request as a constant.
 pub(crate) fn client_request_method(method: &str) -> Option<&'static str> {
     ["elicitation/create", "sampling/createMessage", "roots/list"]
+        .into_iter()
+        .find(|known| *known == method)
+}
+
+/// Returns the method of a request about a task of the client as a constant.
+pub(crate) fn task_request_method(method: &str) -> Option<&'static str> {
+    ["tasks/get", "tasks/result", "tasks/cancel", "tasks/list"]
         .into_iter()
         .find(|known| *known == method)
 }

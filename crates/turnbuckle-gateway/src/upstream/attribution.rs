@@ -145,16 +145,16 @@ impl CallRegistry {
             .or_else(|| lock(&self.tasks).get(&task)?.upgrade())
     }
 
-    /// Passes the status of a task on to the calls that wait for its result.
-    pub(crate) fn task_status(&self, params: &str) {
+    /// Passes the status of a task on to the calls that wait for its result. Returns whether there is one.
+    pub(crate) fn task_status(&self, params: &str) -> bool {
         let id = RawObject::parse(params).ok();
         let id = id.and_then(|object| object.string("taskId").ok()?.map(String::from));
         let Some(id) = id else {
-            return;
+            return false;
         };
         let calls = lock(&self.calls);
         let about_task = calls.values().filter(|call| call.is_about_task(&id));
-        about_task.for_each(|call| call.task_status(params));
+        about_task.map(|call| call.task_status(params)).count() > 0
     }
 
     /// Returns the call that a notification without progress token belongs to. `stream` is the call with the stream on

@@ -1,13 +1,20 @@
 //! Client requests of a server on their way to a client.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use turnbuckle_client::relay::ServerRequest;
 use turnbuckle_protocol::{Revision, RpcError, jsonrpc::RawObject, meta::keys};
 
 use crate::{
-    calls::running::{ClientRequest, RunningCall, client_request_method, with_server_name},
+    calls::running::{
+        ClientRequest, RunningCall, client_request_method, task_request_method, with_server_name,
+    },
     convert,
+    raw_json::edit,
     tasks::ids::related_task,
     upstream::{
         attribution::Attribution, connection::ConnectionState, roots::KeptRoots,
@@ -31,12 +38,33 @@ pub(super) struct SentRequest {
     request: ClientRequest,
     /// The revision of the client.
     downstream: Revision,
-    /// Whether the response is kept for later requests.
-    is_kept: bool,
+    effect: ResponseEffect,
     /// Gets the request if the call ends before the client responds.
     later: Option<SessionClient>,
     /// The token under which the server expects progress, as JSON.
     progress_token: Option<Box<str>>,
+}
+
+/// What the response of the client changes here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ResponseEffect {
+    None,
+    /// It is kept for later requests.
+    KeepRoots,
+    /// It names a new task of the client.
+    NoteTask,
+    /// It lists tasks of the client, also those that other servers have requested.
+    FilterTasks,
+}
+
+impl ResponseEffect {
+    fn of_request(params: &str) -> Self {
+        if requests_task(params) {
+            Self::NoteTask
+        } else {
+            Self::None
+        }
+    }
 }
 
 impl ConnectionState {
@@ -45,20 +73,48 @@ impl ConnectionState {
         &self,
         request: &ServerRequest,
     ) -> Result<StartedRequest, RpcError> {
+        if let Some(method) = task_request_method(&request.method) {
+            let client = self.client_of_task(method, &request.params)?;
+            return Ok(StartedRequest::Sent(SentRequest {
+                method,
+                request: client.start_task_request(method, &request.params),
+                downstream: client.revision(),
+                effect: match method {
+                    "tasks/list" => ResponseEffect::FilterTasks,
+                    _ => ResponseEffect::None,
+                },
+                later: None,
+                progress_token: progress_token(&request.params),
+            }));
+        }
         let method = client_request_method(&request.method)
             .ok_or_else(|| RpcError::method_not_found(&request.method))?;
+        let params = self.with_possible_task(method, &request.params)?;
         if let Some(client) = self.client_of_roots(request) {
-            return self.start_outside_of_calls(client, method, &request.params);
+            return self.start_outside_of_calls(client, method, &params);
         }
         match self.calls.call_of_request(request) {
             Attribution::Call(call) if call.is_suspendable() || !call.is_stateless() => {
-                self.start_in_call(&call, method, &request.params)
+                self.start_in_call(&call, method, &params)
             }
             _ => match self.session_client() {
-                Some(client) => self.start_outside_of_calls(client, method, &request.params),
+                Some(client) => self.start_outside_of_calls(client, method, &params),
                 None => self.refuse(method),
             },
         }
+    }
+
+    /// Returns the parameters of a client request without the task that it requests, if the client runs no such tasks.
+    fn with_possible_task<'a>(
+        &self,
+        method: &str,
+        params: &'a str,
+    ) -> Result<Cow<'a, str>, RpcError> {
+        let client = self.session_client();
+        if !requests_task(params) || client.is_some_and(|client| client.accepts_task(method)) {
+            return Ok(Cow::Borrowed(params));
+        }
+        edit(params, &["task"], &[]).map(Cow::Owned)
     }
 
     /// Returns the client that gets a request for its roots, if the request names no call.
@@ -80,15 +136,18 @@ impl ConnectionState {
         method: &'static str,
         params: &str,
     ) -> Result<StartedRequest, RpcError> {
-        let is_kept = method == "roots/list" && call.is_stateless();
-        if let Some(roots) = self.roots.get().filter(|_| is_kept) {
-            return Ok(StartedRequest::Ready(roots));
+        let mut effect = ResponseEffect::of_request(params);
+        if method == "roots/list" && call.is_stateless() {
+            if let Some(roots) = self.roots.get() {
+                return Ok(StartedRequest::Ready(roots));
+            }
+            effect = ResponseEffect::KeepRoots;
         }
         Ok(StartedRequest::Sent(SentRequest {
             method,
             request: call.start_client_request(method, params, self.revision())?,
             downstream: call.downstream(),
-            is_kept,
+            effect,
             later: self
                 .session_client()
                 .filter(|_| method == "roots/list")
@@ -111,11 +170,12 @@ impl ConnectionState {
             _ => None,
         };
         let sent = named.as_deref().unwrap_or(params);
+        let task = related_task(params).and_then(|id| self.tasks.related(&id));
         Ok(StartedRequest::Sent(SentRequest {
             method,
-            request: client.start_request(method, sent, self.revision())?,
+            request: client.start_request(method, sent, self.revision(), task.as_ref())?,
             downstream: client.revision(),
-            is_kept: false,
+            effect: ResponseEffect::of_request(params),
             later: None,
             progress_token: progress_token(params),
         }))
@@ -150,23 +210,28 @@ impl ConnectionState {
             StartedRequest::Ready(response) => return Ok(response),
             StartedRequest::Sent(sent) => sent,
         };
+        let _open = OpenRequestGuard::new(self);
         let token = sent.progress_token.take();
-        let _responded = sent.is_kept.then(|| RespondedGuard(&self.roots));
+        let keeps_roots = sent.effect == ResponseEffect::KeepRoots;
+        let _responded = keeps_roots.then(|| RespondedGuard(&self.roots));
         let response = tokio::select! {
             biased;
             response = sent.response() => response,
             never = self.report_waiting(token.as_deref()) => match never {},
         };
         let response = response.inspect_err(|_| {
-            if sent.is_kept {
+            if keeps_roots {
                 self.roots.note_refused(sent.method);
             }
         })?;
         let (downstream, upstream) = (sent.downstream, self.revision());
         let response =
             convert::client_request_result(sent.method, &response, downstream, upstream)?;
-        if sent.is_kept {
-            self.roots.keep(&response);
+        match sent.effect {
+            ResponseEffect::None => {}
+            ResponseEffect::KeepRoots => drop(self.roots.keep(&response)),
+            ResponseEffect::NoteTask => self.tasks.note_response(&response),
+            ResponseEffect::FilterTasks => return self.tasks.filter_list(&response),
         }
         Ok(response)
     }
@@ -207,6 +272,28 @@ impl SentRequest {
             _ => response,
         }
     }
+}
+
+/// Keeps the connection in use until it is dropped.
+struct OpenRequestGuard<'a>(&'a ConnectionState);
+
+impl<'a> OpenRequestGuard<'a> {
+    fn new(connection: &'a ConnectionState) -> Self {
+        connection.open_requests.fetch_add(1, Ordering::Relaxed);
+        Self(connection)
+    }
+}
+
+impl Drop for OpenRequestGuard<'_> {
+    fn drop(&mut self) {
+        self.0.note_use();
+        self.0.open_requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Returns whether a client request asks the client to run it as a task.
+fn requests_task(params: &str) -> bool {
+    RawObject::parse(params).is_ok_and(|params| params.get("task").is_some())
 }
 
 /// Tells calls that wait for the roots that the server has a response, when dropped.

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, OnceLock, Weak,
-        atomic::{AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -23,7 +23,7 @@ use turnbuckle_protocol::{
         tasks::EXTENSION,
     },
 };
-use turnbuckle_server::middleware::SessionKey;
+use turnbuckle_server::{middleware::SessionKey, relay::RelayedRequest};
 
 use crate::{
     calls::{inputs::PendingInput, running::RunningCall},
@@ -34,6 +34,7 @@ use crate::{
     upstream::{
         UpstreamServer,
         attribution::{Attribution, CallRegistry, ElicitationGuard, OpenerGuard},
+        client_tasks::ConnectionTasks,
         interest::{Interest, ListenStream},
         list_cache::ListCache,
         log_levels::{CallLevelGuard, LogUser},
@@ -75,6 +76,7 @@ pub(crate) struct ConnectionState {
     /// Whether calls of several callers run on the connection.
     is_shared: bool,
     session_client: Option<SessionClient>,
+    pub(super) tasks: ConnectionTasks,
     pub(crate) lists: ListCache,
     /// Whether the server is a child process.
     is_child: bool,
@@ -85,7 +87,9 @@ pub(crate) struct ConnectionState {
     interest: OnceLock<Arc<Interest>>,
     /// One of `OPENING`, `OPEN` and `ENDED`.
     stage: AtomicU8,
-    /// Milliseconds from `created` to the end of the last call.
+    /// The number of client requests without a response.
+    pub(super) open_requests: AtomicUsize,
+    /// Milliseconds from `created` to the end of the last call or client request.
     last_use: AtomicU64,
     created: Instant,
 }
@@ -118,12 +122,14 @@ impl Connection {
             turn: server.settings.one_at_a_time.then(|| Semaphore::new(1)),
             is_shared: settings.is_shared,
             session_client: settings.session_client,
+            tasks: ConnectionTasks::default(),
             lists: ListCache::default(),
             is_child: matches!(target, Target::Command(_)),
             client: OnceLock::new(),
             slot: OnceLock::new(),
             interest: OnceLock::new(),
             stage: AtomicU8::new(OPENING),
+            open_requests: AtomicUsize::new(0),
             last_use: AtomicU64::new(0),
             created: Instant::now(),
         });
@@ -255,6 +261,12 @@ impl Connection {
         self.shared.calls.opener_guard(call)
     }
 
+    /// The server has created a task for a client, which knows it under another id.
+    pub(crate) fn note_task(&self, id: String, client_id: String, request: &RelayedRequest) {
+        let owner = request.general_stream();
+        self.shared.tasks.created(id, client_id, owner);
+    }
+
     /// Waits for the completion of URL elicitations of a call, while the guard exists.
     pub(crate) fn expect_elicitations<'a>(
         &'a self,
@@ -293,9 +305,14 @@ impl Connection {
 
     /// Sends a notification of the client of the session to the server.
     pub(super) fn notify_server(&self, method: &str, params: &str) {
-        let is_passed = self.shared.session_client().is_some()
-            && !is_stateless_server(&self.client.server())
-            && method == "notifications/roots/list_changed";
+        let is_of_server = match method {
+            "notifications/roots/list_changed" => true,
+            "notifications/tasks/status" => self.shared.tasks.is_of_client(params),
+            _ => false,
+        };
+        let is_passed = is_of_server
+            && self.shared.session_client().is_some()
+            && !is_stateless_server(&self.client.server());
         let (true, Ok(runtime)) = (is_passed, tokio::runtime::Handle::try_current()) else {
             return;
         };
@@ -331,10 +348,11 @@ impl Connection {
         self.unused_time().filter(|_| !is_awaited)
     }
 
-    /// Returns for how long no call has used the connection, or `None` if one does.
+    /// Returns for how long no call or client request has used the connection, or `None` if one does.
     pub(crate) fn unused_time(&self) -> Option<Duration> {
         let last_use = Duration::from_millis(self.shared.last_use.load(Ordering::Relaxed));
-        (!self.is_busy()).then(|| self.shared.created.elapsed().saturating_sub(last_use))
+        let is_used = self.is_busy() || self.shared.open_requests.load(Ordering::Relaxed) > 0;
+        (!is_used).then(|| self.shared.created.elapsed().saturating_sub(last_use))
     }
 
     /// Returns what the callers want to be told. `None` for a connection without a slot.
@@ -478,7 +496,7 @@ impl ConnectionState {
         }
     }
 
-    fn note_use(&self) {
+    pub(super) fn note_use(&self) {
         let now = u64::try_from(self.created.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_use.store(now, Ordering::Relaxed);
     }
@@ -608,7 +626,11 @@ impl RelayHandler for MessageHandler {
                     events.resource_updated(&state.server, &uri);
                 }
             }
-            "notifications/tasks/status" => state.calls.task_status(params),
+            "notifications/tasks/status" => {
+                if !state.calls.task_status(params) {
+                    state.tasks.pass_status(params);
+                }
+            }
             // Listeners get it from their subscriptions.
             "notifications/tasks" => {}
             "notifications/cancelled" | "notifications/subscriptions/acknowledged" => {}

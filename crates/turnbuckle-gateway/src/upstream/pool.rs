@@ -138,7 +138,10 @@ impl ConnectionPool {
         // A shared modern server gets the capabilities of each request, and a shared legacy server gets none.
         let capabilities = match sharing {
             SharingKey::All if !declares_of_callers(server) => String::new(),
-            _ => serde_json::to_string(&relayed_capabilities(request)).unwrap_or_default(),
+            _ => {
+                let capabilities = capabilities_with_tasks(&sharing, request);
+                serde_json::to_string(&capabilities).unwrap_or_default()
+            }
         };
         ConnectionKey {
             server: server.id,
@@ -162,7 +165,7 @@ impl ConnectionPool {
                 }
                 return (settings, None, true);
             }
-            let capabilities = relayed_capabilities(request);
+            let capabilities = capabilities_with_tasks(&key.sharing, request);
             let is_of_session = matches!(key.sharing, SharingKey::Session(_) | SharingKey::Call(_));
             let session_client = is_of_session
                 .then(|| SessionClient::of_request(request, &capabilities))
@@ -414,6 +417,15 @@ pub(crate) fn caller_key(request: &RelayedRequest) -> CallerKey {
         Some(principal) => Some(Caller::Principal(principal)),
         None => request.session().map(Caller::Session),
     }
+}
+
+/// Returns the capabilities for a connection. Tasks of the client need a connection of its session.
+fn capabilities_with_tasks(sharing: &SharingKey, request: &RelayedRequest) -> ClientCapabilities {
+    let mut capabilities = relayed_capabilities(request);
+    if matches!(sharing, SharingKey::Session(_)) && request.sends_client_requests() {
+        capabilities.tasks = request.context().client_capabilities().tasks.clone();
+    }
+    capabilities
 }
 
 /// Returns the capabilities of the client that the gateway can relay.

@@ -1,6 +1,9 @@
 //! The client of a connection that belongs to one session: it gets what the server sends outside of calls.
 
-use turnbuckle_protocol::{Revision, RpcError, types::ClientCapabilities};
+use turnbuckle_protocol::{
+    Revision, RpcError,
+    types::{ClientCapabilities, JsonObject, TasksCapability},
+};
 use turnbuckle_server::relay::{GeneralStream, RelayedRequest};
 
 use crate::{
@@ -10,7 +13,7 @@ use crate::{
         url_elicitation,
     },
     convert,
-    tasks::ids::RelatedTask,
+    tasks::{self, ids::RelatedTask},
 };
 
 /// The client of a session with its own connection to a server.
@@ -52,6 +55,37 @@ impl SessionClient {
         self.stream.request_client(method, params, None).await
     }
 
+    /// The tasks of the client, if the server can request them.
+    pub(super) fn tasks(&self) -> Option<&TasksCapability> {
+        self.capabilities.tasks.as_ref()
+    }
+
+    /// Returns whether a client request with this method can become a task of the client.
+    pub(super) fn accepts_task(&self, method: &str) -> bool {
+        let requests = self.tasks().and_then(|tasks| tasks.requests.as_ref());
+        let has_member = |settings: &Option<JsonObject>, name| {
+            settings
+                .as_ref()
+                .is_some_and(|settings| settings.contains_key(name))
+        };
+        requests.is_some_and(|requests| match method {
+            "sampling/createMessage" => has_member(&requests.sampling, "createMessage"),
+            "elicitation/create" => has_member(&requests.elicitation, "create"),
+            _ => false,
+        })
+    }
+
+    /// Starts to pass a request about a task of the client on.
+    pub(super) fn start_task_request(&self, method: &'static str, params: &str) -> ClientRequest {
+        ClientRequest::OutsideOfCalls {
+            stream: self.stream.clone(),
+            method,
+            params: params.to_owned(),
+            // This result is awaited as long as the task runs.
+            timeout: (method == "tasks/result").then_some(tasks::MAX_LIFETIME),
+        }
+    }
+
     /// Passes a log message on, if the session accepts messages of this level.
     pub(super) fn log(&self, params: &str) {
         let params = RelatedTask::to_client(None, params);
@@ -69,16 +103,18 @@ impl SessionClient {
         }
     }
 
-    /// Starts to pass a client request on. `upstream` is the revision of the server.
+    /// Starts to pass a client request on. `upstream` is the revision of the server, and `task` the task
+    /// of the server that it belongs to.
     pub(super) fn start_request(
         &self,
         method: &'static str,
         params: &str,
         upstream: Revision,
+        task: Option<&RelatedTask>,
     ) -> Result<ClientRequest, RpcError> {
         check_declared(&self.capabilities, method, params)?;
         let params = convert::client_request_params(method, params, upstream, self.revision)?;
-        let params = RelatedTask::to_client(None, &params)?;
+        let params = RelatedTask::to_client(task, &params)?;
         if let Some(id) = url_elicitation::id_of(&params) {
             self.stream.expect_elicitation_complete(&id);
         }
@@ -86,6 +122,7 @@ impl SessionClient {
             stream: self.stream.clone(),
             method,
             params,
+            timeout: None,
         })
     }
 }

@@ -4,6 +4,7 @@
 
 mod aggregation;
 mod audit;
+mod client_tasks;
 mod era_pairs;
 mod failing_server;
 mod failure_table;

@@ -31,6 +31,20 @@ pub(crate) fn scripted(mode: LifecycleMode) -> (Upstream, ScriptedServer) {
 
 /// Like [`scripted`], with a name.
 pub(crate) fn scripted_as(name: &str, mode: LifecycleMode) -> (Upstream, ScriptedServer) {
+    scripted_with(name, mode, &json!({}))
+}
+
+/// Like [`scripted_as`], with further capabilities.
+pub(crate) fn scripted_with(
+    name: &str,
+    mode: LifecycleMode,
+    added: &Value,
+) -> (Upstream, ScriptedServer) {
+    let mut capabilities = json!({ "tools": {}, "prompts": {}, "resources": {}, "logging": {} });
+    let added = added.as_object().expect("capabilities are an object");
+    for (name, settings) in added {
+        capabilities[name] = settings.clone();
+    }
     let (sender, connections) = mpsc::unbounded_channel();
     let upstream = Upstream::new(name, move || {
         let (near, far) = tokio::io::duplex(1024 * 1024);
@@ -40,9 +54,9 @@ pub(crate) fn scripted_as(name: &str, mode: LifecycleMode) -> (Upstream, Scripte
             writer,
             handshake: Value::Null,
         };
-        let sender = sender.clone();
+        let (sender, capabilities) = (sender.clone(), capabilities.clone());
         tokio::spawn(async move {
-            if let Some(connection) = connection.shake_hands().await {
+            if let Some(connection) = connection.shake_hands(capabilities).await {
                 let _ = sender.send(connection);
             }
         });
@@ -63,8 +77,7 @@ impl ScriptedServer {
 }
 
 impl ScriptedConnection {
-    async fn shake_hands(mut self) -> Option<Self> {
-        let capabilities = json!({ "tools": {}, "prompts": {}, "resources": {}, "logging": {} });
+    async fn shake_hands(mut self, capabilities: Value) -> Option<Self> {
         let info = json!({ "name": "scripted", "version": "1" });
         let first = self.receive().await?;
         let is_legacy = first["method"] == "initialize";
