@@ -11,14 +11,20 @@ use std::{
 
 use serde_json::{json, value::RawValue};
 use tokio::time::Instant;
-use turnbuckle_protocol::{Revision, RpcError, jsonrpc::RawObject};
+use turnbuckle_protocol::{
+    Revision, RpcError,
+    jsonrpc::{RawObject, Truncated},
+};
 
 use crate::{
     convert::ListKind,
     errors, lock,
     raw_json::ObjectWriter,
     tool_lock::PagePosition,
-    upstream::{connection::Connection, tool_index::CachedToolIndex},
+    upstream::{
+        connection::Connection,
+        tool_index::{CachedToolIndex, check_param_headers},
+    },
 };
 
 /// Lifetime of a list of a server that neither announces changes nor gives its lifetime.
@@ -440,6 +446,7 @@ impl Connection {
                 Ok(name.map(String::from))
             });
             match name {
+                Ok(Some(name)) if !self.can_be_called(kind, &name, item.get()) => {}
                 Ok(Some(name)) if item.get().len() <= MAX_ITEM_BYTES => items.push(ListItem {
                     name,
                     json: item.get().to_owned(),
@@ -465,6 +472,22 @@ impl Connection {
                 is_private: page.string("cacheScope")?.as_deref() != Some("public"),
             },
         })
+    }
+
+    /// Returns whether an item of a list can be used. Over HTTP since 2026-07-28, arguments of tools are repeated in
+    /// headers.
+    fn can_be_called(&self, kind: ListKind, name: &str, item: &str) -> bool {
+        if kind != ListKind::Tools || !self.client.sends_param_headers() {
+            return true;
+        }
+        match check_param_headers(item) {
+            Ok(()) => true,
+            Err(error) => {
+                let (server, tool) = (self.server.name(), Truncated(name));
+                tracing::warn!(server, %tool, %error, "a tool that cannot be called over HTTP is left out");
+                false
+            }
+        }
     }
 
     fn too_long(&self, kind: ListKind, violation: &str) -> RpcError {

@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 use turnbuckle_protocol::{
     RpcError,
-    codec::headers::{ParamHeader, param_headers},
+    codec::headers::{InvalidParamHeader, ParamHeader, param_headers},
     json,
 };
 
@@ -23,8 +23,6 @@ use crate::{
 pub(crate) struct ToolTraits {
     /// The arguments that are repeated in headers. Empty if the schema marks them in an invalid way.
     pub(crate) param_headers: Vec<ParamHeader>,
-    /// Whether the schema marks headers in an invalid way, so that the tool cannot be called over HTTP.
-    pub(crate) has_invalid_headers: bool,
     pub(crate) task_support: ToolTaskSupport,
 }
 
@@ -66,19 +64,26 @@ impl ToolTraits {
             return None;
         }
         let tool: Value = json::from_str(tool).ok()?;
-        let headers = param_headers(&tool["inputSchema"]);
         let task_support = match tool["execution"]["taskSupport"].as_str() {
             Some("optional") => ToolTaskSupport::Optional,
             Some("required") => ToolTaskSupport::Required,
             _ => ToolTaskSupport::Forbidden,
         };
         let traits = Self {
-            has_invalid_headers: headers.is_err(),
-            param_headers: headers.unwrap_or_default(),
+            param_headers: param_headers(&tool["inputSchema"]).unwrap_or_default(),
             task_support,
         };
         (traits != Self::default()).then_some(traits)
     }
+}
+
+/// Checks the arguments that a definition repeats in headers. With invalid ones a tool cannot be called over HTTP.
+pub(super) fn check_param_headers(tool: &str) -> Result<(), InvalidParamHeader> {
+    if !tool.contains("x-mcp-header") && !tool.contains("\\u") {
+        return Ok(());
+    }
+    let tool: Value = json::from_str(tool).unwrap_or_default();
+    param_headers(&tool["inputSchema"]).map(drop)
 }
 
 impl Connection {
@@ -130,8 +135,9 @@ mod tests {
     fn a_schema_with_invalid_headers_has_none() {
         let tool = r#"{"name":"a","inputSchema":{"properties":{
             "b":{"type":"object","x-mcp-header":"B"},"c":{"type":"string","x-mcp-header":"C"}}}}"#;
-        let traits = ToolTraits::of_definition(tool).unwrap();
-        assert!(traits.has_invalid_headers);
-        assert!(traits.param_headers.is_empty());
+        assert_eq!(ToolTraits::of_definition(tool), None);
+        assert!(check_param_headers(tool).is_err());
+        let escaped = tool.replace("x-mcp-header", "x-mcp-\\u0068eader");
+        assert!(check_param_headers(&escaped).is_err());
     }
 }

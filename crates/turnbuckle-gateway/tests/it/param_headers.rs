@@ -1,5 +1,7 @@
 //! Arguments that are repeated in headers, on both sides of the gateway.
 
+use std::sync::Arc;
+
 use http::Method;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,13 +9,21 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use turnbuckle_client::{LifecycleMode, Target, http::HttpTarget};
 use turnbuckle_gateway::{RunningGateway, Upstream};
+use turnbuckle_protocol::{
+    RpcError,
+    types::{ListCapability, ServerCapabilities, SubscriptionFilter},
+};
 use turnbuckle_server::{
     Server, Tool,
     http::Http,
+    relay::{Relay, RelayFuture, RelayedRequest, RelayedResult},
     testing::{self, Peer, TestHttpResponse},
 };
 
-use crate::upstreams::{ERAS, start, upstream};
+use crate::{
+    scripts::members,
+    upstreams::{ERAS, start, upstream},
+};
 
 #[derive(Deserialize, JsonSchema)]
 struct Query {
@@ -31,9 +41,13 @@ fn server() -> Server {
 
 /// A modern server on HTTP.
 async fn http_upstream(name: &str) -> Upstream {
+    served_on_http(name, server()).await
+}
+
+async fn served_on_http(name: &str, server: Server) -> Upstream {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    tokio::spawn(turnbuckle_server::http::serve(listener, server()));
+    tokio::spawn(turnbuckle_server::http::serve(listener, server));
     Upstream::new(name, move || Target::from(HttpTarget::new(url.clone())))
         .lifecycle_mode(LifecycleMode::Modern)
 }
@@ -124,4 +138,55 @@ async fn a_param_header_that_the_tool_does_not_define_is_ignored() {
     let headers = [("mcp-param-region", "eu"), ("mcp-param-other", "x")];
     let response = post(&gateway, "query", json!({ "region": "eu" }), &headers).await;
     assert_eq!(response.status(), 200);
+}
+
+/// A server with a tool whose definition is invalid over HTTP.
+struct InvalidHeaders;
+
+impl Relay for InvalidHeaders {
+    fn capabilities(&self) -> ServerCapabilities {
+        ServerCapabilities::new().tools(ListCapability::default())
+    }
+
+    fn handle(&self, request: RelayedRequest) -> RelayFuture<'_, Result<RelayedResult, RpcError>> {
+        assert_eq!(request.method(), "tools/list");
+        let tool = |name: &str, r#type: &str| {
+            let region = json!({ "type": r#type, "x-mcp-header": "Region" });
+            let schema = json!({ "type": "object", "properties": { "region": region } });
+            json!({ "name": name, "inputSchema": schema })
+        };
+        let tools = [tool("good", "string"), tool("invalid", "object")];
+        let result = json!({
+            "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private",
+        });
+        Box::pin(async move { Ok(result.to_string().into()) })
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        _request: RelayedRequest,
+        _filter: &'a mut SubscriptionFilter,
+    ) -> RelayFuture<'a, Option<Box<dyn Send + Sync>>> {
+        Box::pin(async { None })
+    }
+}
+
+#[tokio::test]
+async fn a_tool_with_invalid_headers_is_left_out_over_http() {
+    let server = || Server::new("search", "1.0.0").relay(Arc::new(InvalidHeaders));
+    for (upstream, expected) in [
+        (
+            served_on_http("search", server()).await,
+            ["good"].as_slice(),
+        ),
+        (
+            upstream("search", LifecycleMode::Modern, server()),
+            &["good", "invalid"],
+        ),
+    ] {
+        let gateway = start([upstream]).await;
+        let mut peer = Peer::connect(gateway.server()).await;
+        let tools = peer.request("tools/list", json!({})).await;
+        assert_eq!(members(tools.expect_result(), "tools", "name"), expected);
+    }
 }
