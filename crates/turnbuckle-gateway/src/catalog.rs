@@ -10,6 +10,7 @@ pub(crate) mod result_uris;
 pub(crate) mod search;
 pub(crate) mod search_index;
 pub(crate) mod server_states;
+mod skills;
 pub(crate) mod subscriptions;
 pub(crate) mod uris;
 

@@ -71,6 +71,7 @@ impl GatewayState {
             "completion/complete" => Box::pin(self.complete(request)).await,
             "logging/setLevel" => Box::pin(self.set_log_level(request)).await,
             method if method.starts_with("tasks/") => Box::pin(self.handle_task(request)).await,
+            method if self.is_skill_method(method) => Box::pin(self.handle_skills(request)).await,
             method => match self.only_server() {
                 Some(server) => {
                     self.limit_rate(&server, request)?;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use turnbuckle_protocol::types::{
-    JsonObject, ListCapability, ResourcesCapability, ServerCapabilities, tasks,
+    JsonObject, ListCapability, ResourcesCapability, ServerCapabilities, skills, tasks,
 };
 
 use crate::{
@@ -11,9 +11,9 @@ use crate::{
     upstream::UpstreamServer,
 };
 
-/// Extensions that several servers can have at the same time: they add no methods, and what they add to tools and
-/// resources is relayed.
-const SHARED_EXTENSIONS: [&str; 1] = ["io.modelcontextprotocol/ui"];
+/// Extensions that several servers can have at the same time. User interfaces add no methods, and what they add to tools
+/// and resources is relayed; the methods of skills name a server by their URI.
+const SHARED_EXTENSIONS: [&str; 2] = ["io.modelcontextprotocol/ui", skills::EXTENSION];
 
 impl GatewayState {
     /// Returns what the servers have and the gateway relays. A server that was never connected may have everything,
@@ -69,7 +69,9 @@ impl GatewayState {
                 if is_relayed {
                     let extensions = union.extensions.get_or_insert_default();
                     let known = extensions.entry(name.clone());
-                    known.or_insert_with(|| Value::clone(settings));
+                    known
+                        .and_modify(|known| retain_common(known, settings))
+                        .or_insert_with(|| Value::clone(settings));
                 }
             }
         }
@@ -99,5 +101,12 @@ impl GatewayState {
             }
         }
         (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+}
+
+/// Removes the settings of an extension that another server does not have.
+fn retain_common(known: &mut Value, other: &Value) {
+    if let Value::Object(known) = known {
+        known.retain(|name, value| other.get(name) == Some(value));
     }
 }

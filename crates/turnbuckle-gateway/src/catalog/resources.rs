@@ -382,7 +382,7 @@ impl GatewayState {
     }
 
     /// Requests the lists of resources and templates, unless they are known.
-    async fn load_uris(self: &Arc<Self>, request: &RelayedRequest) {
+    pub(super) async fn load_uris(self: &Arc<Self>, request: &RelayedRequest) {
         let version = self.catalog.uris_version();
         if self.catalog.has_loaded_uris(version) {
             return;

@@ -46,6 +46,7 @@ fn with_uris(method: &str, result: &str, map: MapUri<'_>) -> Result<Option<Strin
         "tools/call" => ("content", content_block),
         "prompts/get" => ("messages", prompt_message),
         "resources/read" => ("contents", with_uri),
+        "resources/directory/read" => ("resources", with_uri),
         _ => return Ok(None),
     };
     replace_member(result, member, |list| entries(list, map, map_entry))

@@ -142,6 +142,12 @@ impl UriTable {
         self.holders.get(uri).map_or(&[], |holders| holders)
     }
 
+    /// Returns whether a server has a URI that begins with a text.
+    pub(crate) fn has_below(&self, server: &str, start: &str) -> bool {
+        let known = self.servers.get(server);
+        known.is_some_and(|known| known.uris.iter().any(|uri| uri.starts_with(start)))
+    }
+
     /// Returns whether a server has URIs of a scheme.
     pub(crate) fn has_scheme(&self, server: &str, scheme: &str) -> bool {
         let known = self.servers.get(server);

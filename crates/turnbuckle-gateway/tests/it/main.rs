@@ -26,6 +26,7 @@ mod search;
 mod server_states;
 mod shared_connections;
 mod sharing;
+mod skills;
 mod slow_clients;
 mod suspended;
 mod suspended_rules;
