@@ -142,7 +142,7 @@ impl InputTable {
     }
 
     /// Returns whether a client request with this method waits for the client.
-    pub(crate) fn awaits(&self, method: &str) -> bool {
+    pub(crate) fn has_open(&self, method: &str) -> bool {
         let state = lock(&self.state);
         state.open.values().any(|input| input.method == method)
     }

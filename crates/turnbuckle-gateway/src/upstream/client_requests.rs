@@ -40,7 +40,7 @@ pub(super) struct SentRequest {
     downstream: Revision,
     effect: ResponseEffect,
     /// Gets the request if the call ends before the client responds.
-    later: Option<SessionClient>,
+    later: Option<Arc<SessionClient>>,
     /// The token under which the server expects progress, as JSON.
     progress_token: Option<Box<str>>,
 }

@@ -75,7 +75,7 @@ pub(crate) struct ConnectionState {
     turn: Option<Semaphore>,
     /// Whether calls of several callers run on the connection.
     is_shared: bool,
-    session_client: Option<SessionClient>,
+    session_client: Option<Arc<SessionClient>>,
     pub(super) tasks: ConnectionTasks,
     pub(crate) lists: ListCache,
     /// Whether the server is a child process.
@@ -103,7 +103,7 @@ pub(crate) struct ConnectionSettings {
     pub(crate) client_info: Implementation,
     pub(crate) is_shared: bool,
     /// The client, if the connection is that of one session.
-    pub(crate) session_client: Option<SessionClient>,
+    pub(crate) session_client: Option<Arc<SessionClient>>,
 }
 
 impl Connection {
@@ -229,7 +229,7 @@ impl Connection {
         loop {
             let mut responded = std::pin::pin!(roots.responded.notified());
             responded.as_mut().enable();
-            if !call.inputs().awaits(ROOTS_LIST) {
+            if !call.inputs().has_open(ROOTS_LIST) {
                 return;
             }
             responded.await;
@@ -502,7 +502,7 @@ impl ConnectionState {
     }
 
     /// The client that gets what belongs to no call. `None` if several sessions use the connection, or a modern client.
-    pub(super) fn session_client(&self) -> Option<&SessionClient> {
+    pub(super) fn session_client(&self) -> Option<&Arc<SessionClient>> {
         self.session_client.as_ref()
     }
 
@@ -531,7 +531,7 @@ struct RenewalGuard<'a>(&'a KeptRoots);
 
 impl Drop for RenewalGuard<'_> {
     fn drop(&mut self) {
-        self.0.renewed();
+        self.0.end_renewal();
     }
 }
 

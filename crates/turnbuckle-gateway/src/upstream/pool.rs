@@ -169,7 +169,8 @@ impl ConnectionPool {
             let is_of_session = matches!(key.sharing, SharingKey::Session(_) | SharingKey::Call(_));
             let session_client = is_of_session
                 .then(|| SessionClient::of_request(request, &capabilities))
-                .flatten();
+                .flatten()
+                .map(Arc::new);
             let settings = ConnectionSettings {
                 server: Arc::clone(server),
                 events: self.events.clone(),

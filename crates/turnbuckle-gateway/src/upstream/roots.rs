@@ -90,7 +90,7 @@ impl KeptRoots {
     }
 
     /// The call that requested the roots again has ended, or has got them.
-    pub(super) fn renewed(&self) {
+    pub(super) fn end_renewal(&self) {
         lock(&self.state).is_renewing = false;
     }
 }

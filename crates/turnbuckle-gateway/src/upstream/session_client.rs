@@ -17,7 +17,6 @@ use crate::{
 };
 
 /// The client of a session with its own connection to a server.
-#[derive(Clone)]
 pub(crate) struct SessionClient {
     stream: GeneralStream,
     revision: Revision,
