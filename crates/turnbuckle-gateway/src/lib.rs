@@ -25,6 +25,7 @@ mod routing;
 mod tasks;
 mod tool_lock;
 mod upstream;
+mod uri_spellings;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -4,17 +4,15 @@
 //! that names a tool, prompt, template or resource passes it, also the retry of a suspended call.
 
 use std::{
-    borrow::Cow,
     hash::{Hash, Hasher},
     sync::Arc,
     time::Duration,
 };
 
-use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde_json::json;
 use turnbuckle_protocol::RpcError;
 use turnbuckle_server::relay::{RelayedRequest, is_scope};
-use turnbuckle_text::percent::decode_strict;
 
 use crate::{
     StartError,
@@ -22,6 +20,7 @@ use crate::{
     gateway::GatewayState,
     observation::{Outcome, observe},
     upstream::{Upstream, UpstreamServer},
+    uri_spellings::{UriSpellings, can_match_uri, canonical_patterns},
 };
 
 /// The reason that a request is refused.
@@ -109,7 +108,15 @@ impl Hash for ServerCaller<'_> {
 pub(crate) struct Policy {
     allow: Option<GlobSet>,
     deny: GlobSet,
-    scopes: Vec<(GlobMatcher, Arc<str>)>,
+    scopes: Vec<ScopePattern>,
+    /// Whether a pattern can match URIs.
+    has_uri_patterns: bool,
+}
+
+/// A scope that is required for what a pattern matches.
+struct ScopePattern {
+    patterns: GlobSet,
+    scope: Arc<str>,
 }
 
 impl Policy {
@@ -127,24 +134,40 @@ impl Policy {
                     scope: scope.clone(),
                 });
             }
-            let glob = glob(pattern).map_err(invalid)?;
-            scopes.push((glob.compile_matcher(), Arc::from(&**scope)));
+            scopes.push(ScopePattern {
+                patterns: compile([pattern]).map_err(invalid)?,
+                scope: Arc::from(&**scope),
+            });
         }
+        let of_scopes = settings.scopes.iter().map(|(pattern, _)| pattern);
+        let mut patterns = of_scopes.chain(&settings.allow).chain(&settings.deny);
         Ok(Self {
             allow: (!settings.allow.is_empty())
                 .then(|| compile(&settings.allow))
                 .transpose()
                 .map_err(invalid)?,
             deny: compile(&settings.deny).map_err(invalid)?,
+            has_uri_patterns: patterns.any(|pattern| can_match_uri(pattern)),
             scopes,
         })
     }
 
-    /// Returns whether clients see an item and may use it.
+    /// Returns whether clients see an item and may use it. A URI without a canonical form is hidden if a pattern can
+    /// match URIs, because it could be another spelling of one that is hidden.
     pub(crate) fn permits(&self, kind: ListKind, name: &str) -> bool {
         let allowed = |name: &str| self.allow.as_ref().is_none_or(|allow| allow.is_match(name));
         let is_permitted = |name: &str| allowed(name) && !self.deny.is_match(name);
-        is_permitted(name) && spellings(kind, name).iter().all(|name| is_permitted(name))
+        if !is_permitted(name) {
+            return false;
+        }
+        if !self.has_uri_patterns || !has_uri(kind) {
+            return true;
+        }
+        UriSpellings::new(name).is_some_and(|spellings| {
+            let (equal, other) = (&spellings.equal, &spellings.without_parts);
+            equal.iter().all(|name| is_permitted(name))
+                && !other.iter().any(|name| self.deny.is_match(name))
+        })
     }
 
     /// Returns the scopes that the caller of an item needs.
@@ -152,75 +175,29 @@ impl Policy {
         if self.scopes.is_empty() {
             return Vec::new();
         }
-        let spellings = spellings(kind, name);
-        let matches = |glob: &GlobMatcher| {
-            glob.is_match(name) || spellings.iter().any(|name| glob.is_match(&**name))
-        };
-        let scopes = self.scopes.iter().filter(|(glob, _)| matches(glob));
-        scopes.map(|(_, scope)| Arc::clone(scope)).collect()
+        let spellings = has_uri(kind).then(|| UriSpellings::new(name));
+        let spellings = spellings.flatten().unwrap_or_default();
+        let mut names = vec![name];
+        names.extend(spellings.equal.iter().map(String::as_str));
+        names.extend(spellings.without_parts.iter().map(String::as_str));
+        let is_required =
+            |scope: &&ScopePattern| names.iter().any(|name| scope.patterns.is_match(name));
+        let required = self.scopes.iter().filter(is_required);
+        required.map(|scope| Arc::clone(&scope.scope)).collect()
     }
 }
 
-/// Returns other spellings of a URI that a server may take for the same one: decoded, without dot segments, with a
-/// scheme in lower case. A pattern applies to all of them, so that none of them avoids it.
-fn spellings(kind: ListKind, name: &str) -> Vec<Cow<'_, str>> {
-    let mut spellings = Vec::new();
-    if !matches!(kind, ListKind::Resources | ListKind::Templates) {
-        return spellings;
-    }
-    let mut last = Cow::Borrowed(name);
-    let steps: [fn(&str) -> Option<String>; 3] = [lower_scheme, decoded, without_dot_segments];
-    for step in steps {
-        if let Some(changed) = step(&last) {
-            last = Cow::Owned(changed);
-            spellings.push(last.clone());
-        }
-    }
-    spellings
+fn has_uri(kind: ListKind) -> bool {
+    matches!(kind, ListKind::Resources | ListKind::Templates)
 }
 
-fn lower_scheme(uri: &str) -> Option<String> {
-    let (scheme, rest) = uri.split_once(':')?;
-    let has_upper = scheme.bytes().any(|byte| byte.is_ascii_uppercase());
-    has_upper.then(|| format!("{}:{rest}", scheme.to_ascii_lowercase()))
-}
-
-fn decoded(uri: &str) -> Option<String> {
-    if !uri.contains('%') {
-        return None;
-    }
-    String::from_utf8(decode_strict(uri)?).ok()
-}
-
-fn without_dot_segments(uri: &str) -> Option<String> {
-    let is_dots = |segment: &str| segment == "." || segment == "..";
-    if !uri.split('/').any(is_dots) && !uri.trim_start_matches("file:///").contains("//") {
-        return None;
-    }
-    let (start, path) = match uri.split_once("://") {
-        Some((scheme, rest)) => {
-            let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-            (format!("{scheme}://{authority}"), path)
-        }
-        None => (String::new(), uri),
-    };
-    let mut segments: Vec<&str> = Vec::new();
-    for segment in path.split('/') {
-        match segment {
-            "" | "." => {}
-            ".." => {
-                segments.pop();
-            }
-            _ => segments.push(segment),
-        }
-    }
-    Some(format!("{start}/{}", segments.join("/")))
-}
-
-fn compile(patterns: &[String]) -> Result<GlobSet, globset::Error> {
+fn compile<'a>(patterns: impl IntoIterator<Item = &'a String>) -> Result<GlobSet, globset::Error> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
         set.add(glob(pattern)?);
+        for canonical in canonical_patterns(pattern) {
+            set.add(glob(&canonical)?);
+        }
     }
     set.build()
 }
@@ -242,6 +219,7 @@ mod tests {
 
     #[test]
     fn another_spelling_of_a_uri_does_not_avoid_a_pattern() {
+        let scoped = policy(|upstream| upstream.scope("file:///secret/*", "read"));
         let policy = policy(|upstream| upstream.deny(["file:///secret/*"]));
         for uri in [
             "file:///secret/key",
@@ -250,19 +228,98 @@ mod tests {
             "file:///public/../secret/key",
             "file:///public/%2e%2e/secret/key",
             "file:///./secret//key",
+            "file:///%73ecret/key?%zz",
+            "file:///%2573ecret/key",
+            "file:///secret/%zz",
+            "file:/secret/key",
+            "file:secret/key",
+            "file:////secret/key",
+            "file://localhost/secret/key",
+            "file://LOCALHOST/%73ecret/key",
+            "file://host/secret/key",
+            r"file:///public\..\secret\key",
+            "file:///public/?/../../secret/key",
+            "file:///sec\tret/key",
+            "file:///sec%09ret/key",
+            "file:///public/key%00",
+            " file:///secret/key",
+            "file:///public/%ff",
+            "file:///public/%2525252573ecret",
         ] {
             assert!(!policy.permits(ListKind::Resources, uri), "{uri}");
+            let scopes = scoped.required_scopes(ListKind::Resources, uri);
+            let is_refused = !scoped.permits(ListKind::Resources, uri);
+            assert!(is_refused || !scopes.is_empty(), "{uri}");
         }
-        for uri in ["file:///public/key", "file:///secretly", "urn:a:b", "%", ""] {
+        for uri in [
+            "file:///public/key",
+            "file:///secretly",
+            "file:///public/100%25",
+            "urn:a:b",
+            "%",
+            "",
+        ] {
             assert!(policy.permits(ListKind::Resources, uri), "{uri}");
+            assert!(scoped.permits(ListKind::Resources, uri), "{uri}");
+            let scopes = scoped.required_scopes(ListKind::Resources, uri);
+            assert!(scopes.is_empty(), "{uri}");
         }
     }
 
     #[test]
+    fn another_spelling_of_a_host_does_not_avoid_a_pattern() {
+        let policy = policy(|upstream| upstream.deny(["https://secret.example/*"]));
+        for uri in [
+            "https://SECRET.example/x",
+            "https://user@secret.example/x",
+            "https://secret.example:443/x",
+            "https://secret.example./x",
+            "https:/secret.example/x",
+            r"https:\\secret.example\x",
+            "https://secret.example",
+        ] {
+            assert!(!policy.permits(ListKind::Resources, uri), "{uri}");
+        }
+        let other = "https://open.example/x?of=secret.example";
+        assert!(policy.permits(ListKind::Resources, other));
+    }
+
+    #[test]
+    fn a_uri_is_not_hidden_because_of_patterns_for_names() {
+        let policy = policy(|upstream| upstream.deny(["delete_*"]));
+        assert!(policy.permits(ListKind::Resources, "file:///a%ff%00"));
+        assert!(!policy.permits(ListKind::Tools, "delete_all"));
+    }
+
+    #[test]
     fn every_spelling_of_a_uri_has_to_be_allowed() {
-        let policy = policy(|upstream| upstream.allow(["file:///public/*"]));
-        assert!(policy.permits(ListKind::Resources, "file:///public/a%20b"));
-        assert!(!policy.permits(ListKind::Resources, "file:///public/../secret"));
+        let policy = policy(|upstream| {
+            upstream.allow([
+                "file:///public/*",
+                "file:/My%20Files/*",
+                "https://H.example",
+            ])
+        });
+        for uri in [
+            "file:///public/a%20b",
+            "file:///public/a?b//c",
+            "file:/My%20Files/x",
+            "file:///My%20Files/x",
+            "https://H.example",
+        ] {
+            assert!(policy.permits(ListKind::Resources, uri), "{uri}");
+        }
+        for uri in [
+            "file:///public/../secret",
+            r"file:///public\..\secret",
+            "file:///public/%2e%2e/secret",
+            "file:///public/?/../../secret",
+            "file:///public/a%2fb/../../secret",
+            "file:///public/a%252fb/../../secret",
+            "https://h.example/x",
+        ] {
+            assert!(!policy.permits(ListKind::Resources, uri), "{uri}");
+        }
     }
 
     #[test]
