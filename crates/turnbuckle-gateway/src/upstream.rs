@@ -499,6 +499,11 @@ impl UpstreamServer {
         }
     }
 
+    /// Returns whether connections outlive the call that opened them, so that the server can announce changes on them.
+    pub(crate) fn keeps_connections(&self) -> bool {
+        self.settings.sharing != Sharing::Call
+    }
+
     /// Returns whether clients see an item of a list.
     pub(crate) fn permits(&self, kind: ListKind, item: &ListItem) -> bool {
         self.policy.permits(kind, &item.name)

@@ -32,6 +32,9 @@ impl GatewayState {
         }
         let resolved = self.resolve(ListKind::Resources, &uri, request).await?;
         let server = &resolved.server;
+        if !server.keeps_connections() {
+            return Err(not_granted(server));
+        }
         let connection = self.pool.get(server, request, None).await?;
         let Some(interest) = connection.interest() else {
             return Err(errors::closing(server.name()));
@@ -41,10 +44,7 @@ impl GatewayState {
         let changed = if request.method() == "resources/subscribe" {
             let granted = interest.subscribe(&connection, &uris, &subscriber).await;
             match granted {
-                Ok(granted) if granted.is_empty() => Err(RpcError::internal(format!(
-                    "server `{}` did not grant the subscription",
-                    server.name()
-                ))),
+                Ok(granted) if granted.is_empty() => Err(not_granted(server)),
                 Ok(_) => Ok(()),
                 Err(error) => Err(errors::call_failure(server.name(), error)),
             }
@@ -65,7 +65,8 @@ impl GatewayState {
         let level = params.string("level")?.and_then(|level| level.parse().ok());
         let level = level.ok_or_else(|| RpcError::invalid_params("`level` is not a log level"))?;
         let user = LogUser::Session(request.session());
-        for server in self.servers().iter() {
+        let servers = self.servers();
+        for server in servers.iter().filter(|server| server.keeps_connections()) {
             let Ok(connection) = self.pool.get(server, request, None).await else {
                 continue;
             };
@@ -89,7 +90,8 @@ impl GatewayState {
         let _ = getrandom::fill(&mut id);
         listener.subscriber = format!("{id:?}");
         let mut opening = JoinSet::new();
-        for server in self.servers().iter() {
+        let servers = self.servers();
+        for server in servers.iter().filter(|server| server.keeps_connections()) {
             let (state, server, request) = (Arc::clone(self), Arc::clone(server), request.clone());
             opening.spawn(async move {
                 let opened = state.pool.get(&server, &request, None);
@@ -150,6 +152,11 @@ impl GatewayState {
         filter.resource_subscriptions = (!granted.is_empty()).then_some(granted);
         listener
     }
+}
+
+fn not_granted(server: &UpstreamServer) -> RpcError {
+    let server = server.name();
+    RpcError::internal(format!("server `{server}` did not grant the subscription"))
 }
 
 /// URIs of a server, as clients know them and as the server does.

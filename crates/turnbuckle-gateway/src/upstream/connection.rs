@@ -342,12 +342,6 @@ impl Connection {
         let _ = self.shared.interest.set(Arc::clone(slot.interest()));
     }
 
-    /// Returns for how long no call has used the connection, or `None` if one does or a client waits for changes.
-    pub(crate) fn idle_time(&self) -> Option<Duration> {
-        let is_awaited = self.interest().is_some_and(|interest| interest.is_any());
-        self.unused_time().filter(|_| !is_awaited)
-    }
-
     /// Returns for how long no call or client request has used the connection, or `None` if one does.
     pub(crate) fn unused_time(&self) -> Option<Duration> {
         let last_use = Duration::from_millis(self.shared.last_use.load(Ordering::Relaxed));

@@ -241,14 +241,15 @@ impl Slot {
         self.is_kept && !is_occupied && self.interest.is_any()
     }
 
-    /// Returns for how long the slot has not been used; `None` if it is in use.
+    /// Returns for how long the slot has not been used; `None` if it is in use, or a client waits for changes.
     pub(super) fn idle_time(&self) -> Option<Duration> {
         let state = self.state();
-        if state.start.is_some() || self.interest.is_any() {
+        let is_awaited = self.is_kept && self.interest.is_any();
+        if state.start.is_some() || is_awaited {
             return None;
         }
         match state.open() {
-            Some(open) => open.idle_time(),
+            Some(open) => open.unused_time(),
             None => Some(state.used.elapsed()),
         }
     }

@@ -8,7 +8,7 @@ use turnbuckle_gateway::Sharing;
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::testing::{Peer, TestHttpClient, http};
 
-use crate::upstreams::{ConnectionCount, counted, desk, start};
+use crate::upstreams::{ConnectionCount, ERAS, counted, desk, start};
 
 async fn get_prompt(client: &TestHttpClient) -> Value {
     let params = json!({ "name": "letter" });
@@ -105,4 +105,33 @@ async fn a_cancelled_call_leaves_no_connection_of_its_own() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(count.open(), 0);
     drop(gateway);
+}
+
+#[tokio::test(start_paused = true)]
+async fn subscriptions_without_a_kept_connection_are_refused_and_use_no_room() {
+    for mode in ERAS {
+        let count = ConnectionCount::default();
+        let desk = counted("desk", mode, desk(), &count).sharing(Sharing::Call);
+        let gateway = start([desk]).await;
+        let mut legacy = Peer::connect(gateway.server()).legacy("2025-11-25").await;
+        for _ in 0..70 {
+            let params = json!({ "uri": "desk://note" });
+            let refused = legacy.request("resources/subscribe", params).await;
+            refused.expect_error(-32603);
+        }
+        let mut modern = Peer::connect(gateway.server()).modern().await;
+        let filter = json!({ "resourceSubscriptions": ["desk://note"] });
+        let params = json!({ "notifications": filter });
+        modern.start("subscriptions/listen", params).await;
+        let granted = modern
+            .expect_notification("notifications/subscriptions/acknowledged")
+            .await;
+        let granted = &granted["notifications"]["resourceSubscriptions"];
+        assert!(granted.is_null(), "{mode:?} {granted}");
+
+        let called = legacy.call_tool("greet", json!({ "name": "Ada" })).await;
+        assert_eq!(called.text(), "Hello, Ada!", "{mode:?}");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(count.open(), 0, "{mode:?}");
+    }
 }
