@@ -13,7 +13,7 @@ use crate::{
     gateway::{GatewayState, SERVER_TIMEOUT},
     upstream::{
         UpstreamServer,
-        interest::{Interest, ListenerGuard},
+        interest::{Interest, ListenerGuard, Subscriber},
         log_levels::LogUser,
     },
 };
@@ -39,17 +39,17 @@ impl GatewayState {
         let Some(interest) = connection.interest() else {
             return Err(errors::closing(server.name()));
         };
-        let subscriber = format!("{:?}", request.session());
+        let subscriber = Subscriber::Session(request.session());
         let uris = [resolved.original];
         let changed = if request.method() == "resources/subscribe" {
-            let granted = interest.subscribe(&connection, &uris, &subscriber).await;
+            let granted = interest.subscribe(&connection, &uris, subscriber).await;
             match granted {
                 Ok(granted) if granted.is_empty() => Err(not_granted(server)),
                 Ok(_) => Ok(()),
                 Err(error) => Err(errors::call_failure(server.name(), error)),
             }
         } else {
-            let ended = interest.unsubscribe(&uris, &subscriber).await;
+            let ended = interest.unsubscribe(&uris, subscriber).await;
             ended.map_err(|error| errors::call_failure(server.name(), error))
         };
         changed?;
@@ -85,10 +85,11 @@ impl GatewayState {
         request: &RelayedRequest,
         filter: &mut SubscriptionFilter,
     ) -> Listener {
-        let mut listener = Listener::default();
-        let mut id = [0; 8];
-        let _ = getrandom::fill(&mut id);
-        listener.subscriber = format!("{id:?}");
+        let mut listener = Listener {
+            subscriber: Subscriber::new_listener(),
+            kept: Vec::new(),
+            resources: Vec::new(),
+        };
         let mut opening = JoinSet::new();
         let servers = self.servers();
         for server in servers.iter().filter(|server| server.keeps_connections()) {
@@ -135,7 +136,7 @@ impl GatewayState {
                 continue;
             };
             let originals: Vec<_> = uris.iter().map(|(_, original)| original.clone()).collect();
-            let subscriber = &listener.subscriber;
+            let subscriber = listener.subscriber;
             match interest.subscribe(connection, &originals, subscriber).await {
                 Ok(of_server) => {
                     let uris = uris
@@ -166,23 +167,21 @@ struct ServerUris {
 }
 
 /// The subscriptions of a client that listens for changes.
-#[derive(Default)]
 pub(crate) struct Listener {
-    subscriber: String,
+    subscriber: Subscriber,
     kept: Vec<ListenerGuard>,
     resources: Vec<(Arc<Interest>, Vec<String>)>,
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let (resources, subscriber) =
-            (std::mem::take(&mut self.resources), self.subscriber.clone());
+        let (resources, subscriber) = (std::mem::take(&mut self.resources), self.subscriber);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         runtime.spawn(async move {
             for (interest, uris) in resources {
-                let _ = interest.unsubscribe(&uris, &subscriber).await;
+                let _ = interest.unsubscribe(&uris, subscriber).await;
             }
         });
     }

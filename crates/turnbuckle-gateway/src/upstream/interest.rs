@@ -4,13 +4,14 @@ use std::{
     collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, Weak,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
 use tokio::task::AbortHandle;
 use turnbuckle_client::{CallError, Client, Subscription, SubscriptionEvent};
 use turnbuckle_protocol::types::SubscriptionFilter;
+use turnbuckle_server::middleware::SessionKey;
 
 use crate::{
     convert::ListKind,
@@ -20,11 +21,28 @@ use crate::{
     upstream::{UpstreamServer, connection::Connection, log_levels::LogLevels},
 };
 
+/// A subscriber of resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Subscriber {
+    /// The session of a legacy client. `None` stands for clients without sessions.
+    Session(Option<SessionKey>),
+    /// A listen request of a modern client.
+    Listener(u64),
+}
+
+impl Subscriber {
+    /// Returns a new subscriber for a listen request.
+    pub(crate) fn new_listener() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self::Listener(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// The subscriptions, listeners and log level of the callers that share a connection.
 #[derive(Default)]
 pub(crate) struct Interest {
     /// The subscribers of each resource.
-    resources: Mutex<HashMap<String, HashSet<String>>>,
+    resources: Mutex<HashMap<String, HashSet<Subscriber>>>,
     /// The connection that was opened last; locked while subscriptions are changed, so that the server gets the changes
     /// in order.
     current: tokio::sync::Mutex<Option<Weak<Connection>>>,
@@ -87,7 +105,7 @@ impl Interest {
         &self,
         connection: &Arc<Connection>,
         uris: &[String],
-        subscriber: &str,
+        subscriber: Subscriber,
     ) -> Result<Vec<String>, CallError> {
         let mut current = self.current.lock().await;
         *current = Some(Arc::downgrade(connection));
@@ -127,7 +145,7 @@ impl Interest {
             .collect();
         for uri in &granted {
             let subscribers = resources.entry(uri.clone()).or_default();
-            subscribers.insert(subscriber.to_owned());
+            subscribers.insert(subscriber);
         }
         Ok(granted)
     }
@@ -136,38 +154,63 @@ impl Interest {
     pub(crate) async fn unsubscribe(
         &self,
         uris: &[String],
-        subscriber: &str,
+        subscriber: Subscriber,
     ) -> Result<(), CallError> {
         let current = self.current.lock().await;
-        let ended: Vec<String> = {
-            let mut resources = lock(&self.resources);
-            let mut is_last = |uri: &&String| {
-                let Some(subscribers) = resources.get_mut(*uri) else {
-                    return false;
-                };
-                subscribers.remove(subscriber);
-                let is_last = subscribers.is_empty();
-                if is_last {
-                    resources.remove(*uri);
-                }
-                is_last
-            };
-            uris.iter().filter(|uri| is_last(uri)).cloned().collect()
+        let ended = self.remove_subscriber(subscriber, |uri| uris.iter().any(|ended| ended == uri));
+        self.unsubscribe_from(current.as_ref(), ended).await
+    }
+
+    /// Removes all subscriptions of a session that has ended.
+    pub(super) fn forget_session(self: &Arc<Self>, session: SessionKey) {
+        let subscriber = Subscriber::Session(Some(session));
+        let is_subscribed = |subscribers: &HashSet<_>| subscribers.contains(&subscriber);
+        let runtime = tokio::runtime::Handle::try_current();
+        let (true, Ok(runtime)) = (lock(&self.resources).values().any(is_subscribed), runtime)
+        else {
+            return;
         };
-        let connection = current.as_ref().and_then(Weak::upgrade);
+        let interest = Arc::clone(self);
+        runtime.spawn(async move {
+            let current = interest.current.lock().await;
+            let ended = interest.remove_subscriber(subscriber, |_| true);
+            if let Err(error) = interest.unsubscribe_from(current.as_ref(), ended).await {
+                tracing::debug!(%error, "resources were not unsubscribed from");
+            }
+        });
+    }
+
+    /// Removes a subscriber of the resources that match. Returns those without other subscribers.
+    fn remove_subscriber(
+        &self,
+        subscriber: Subscriber,
+        matches: impl Fn(&str) -> bool,
+    ) -> Vec<String> {
+        let mut resources = lock(&self.resources);
+        let ended = resources.extract_if(|uri, subscribers| {
+            matches(uri) && subscribers.remove(&subscriber) && subscribers.is_empty()
+        });
+        ended.map(|(uri, _)| uri).collect()
+    }
+
+    /// Unsubscribes from resources on a connection, if it is open.
+    async fn unsubscribe_from(
+        &self,
+        connection: Option<&Weak<Connection>>,
+        uris: Vec<String>,
+    ) -> Result<(), CallError> {
+        let connection = connection.and_then(Weak::upgrade);
         let Some(connection) = connection.filter(|connection| connection.is_open()) else {
             return Ok(());
         };
-        if ended.is_empty() {
+        if uris.is_empty() {
             return Ok(());
         }
         if connection.has_listen_requests() {
-            return connection
-                .listen_to(self.filter(&connection))
-                .await
-                .map(drop);
+            let filter = self.filter(&connection);
+            return connection.listen_to(filter).await.map(drop);
         }
-        for uri in ended {
+        for uri in uris {
             connection.client.unsubscribe(uri).await?;
         }
         Ok(())

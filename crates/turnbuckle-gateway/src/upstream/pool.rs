@@ -281,12 +281,12 @@ impl ConnectionPool {
         }
     }
 
-    /// Closes the connections of a session.
+    /// Closes the connections of a session, and ends its subscriptions on others.
     pub(crate) fn session_ended(&self, session: SessionKey) {
         self.remove(|key, _| key.sharing == SharingKey::Session(session));
         let shared: Vec<_> = lock(&self.slots).values().cloned().collect();
         for slot in shared {
-            slot.forget_log_level(session);
+            slot.forget_session(session);
         }
     }
 

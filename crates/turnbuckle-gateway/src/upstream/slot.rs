@@ -219,8 +219,9 @@ impl Slot {
         &self.settings.server
     }
 
-    /// A session has ended: its log level does not count anymore.
-    pub(super) fn forget_log_level(&self, session: SessionKey) {
+    /// A session has ended: its subscriptions and its log level do not count anymore.
+    pub(super) fn forget_session(&self, session: SessionKey) {
+        self.interest.forget_session(session);
         let open = self.state().open();
         match open {
             Some(open) => open.forget_log_level(session),

@@ -1,6 +1,9 @@
 //! Resources of several servers.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use turnbuckle_gateway::Gateway;
 use turnbuckle_server::testing::{Peer, all_combinations};
 
 use crate::{
@@ -247,6 +250,36 @@ async fn subscriptions_are_counted_and_only_granted_ones_are_acknowledged() {
         "{acknowledged}"
     );
     assert_eq!(granted["toolsListChanged"], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_session_that_ends_unsubscribes_and_the_connection_can_end() {
+    let script = with_resources("a", &["a:1", "a:2"], &[]);
+    let gateway = Gateway::new("gateway", "1").upstream(script.upstream("a"));
+    let gateway = gateway.idle_timeout(Duration::from_secs(60));
+    let gateway = gateway.start().await.unwrap();
+    let mut peers = Vec::new();
+    for _ in 0..3 {
+        let mut peer = Peer::connect(gateway.server()).legacy("2025-11-25").await;
+        for uri in ["a:1", "a:2"] {
+            let subscribed = peer.request("resources/subscribe", json!({ "uri": uri }));
+            subscribed.await.expect_result();
+        }
+        peers.push(peer);
+    }
+    assert_eq!(script.requests("resources/subscribe").len(), 2);
+    let last = peers.pop();
+    drop(peers);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(script.requests("resources/unsubscribe").len(), 0);
+
+    drop(last);
+
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(script.requests("resources/unsubscribe").len(), 2);
+    assert_eq!(script.open_connections(), 1);
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert_eq!(script.open_connections(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use serde_json::{Value, json};
@@ -22,6 +22,7 @@ pub(crate) struct Script {
     notifications: broadcast::Sender<Value>,
     requests: Arc<Mutex<Vec<(String, Value)>>>,
     is_down: Arc<AtomicBool>,
+    open: Arc<AtomicUsize>,
 }
 
 impl Script {
@@ -32,6 +33,7 @@ impl Script {
             notifications: broadcast::channel(2_000).0,
             requests: Arc::default(),
             is_down: Arc::default(),
+            open: Arc::default(),
         }
     }
 
@@ -40,7 +42,12 @@ impl Script {
         let upstream = Upstream::new(name, move || {
             let (near, far) = tokio::io::duplex(1024 * 1024);
             if !script.is_down.load(Ordering::SeqCst) {
-                tokio::spawn(script.clone().serve(far));
+                let script = script.clone();
+                tokio::spawn(async move {
+                    script.open.fetch_add(1, Ordering::SeqCst);
+                    script.clone().serve(far).await;
+                    script.open.fetch_sub(1, Ordering::SeqCst);
+                });
             }
             let (reader, writer) = tokio::io::split(near);
             Target::from(NdjsonClient::new(reader, writer))
@@ -66,6 +73,11 @@ impl Script {
         let requests = self.requests.lock().unwrap();
         let of_method = requests.iter().filter(|(name, _)| name == method);
         of_method.map(|(_, params)| params.clone()).collect()
+    }
+
+    /// Returns the number of open connections.
+    pub(crate) fn open_connections(&self) -> usize {
+        self.open.load(Ordering::SeqCst)
     }
 
     async fn serve(self, stream: DuplexStream) {
