@@ -8,6 +8,7 @@ pub(crate) mod forward_headers;
 mod health;
 pub(crate) mod interest;
 pub(crate) mod list_cache;
+mod listen_stream;
 pub(crate) mod log_levels;
 pub(crate) mod pool;
 pub(crate) mod roots;

@@ -29,14 +29,15 @@ use crate::{
     calls::{inputs::PendingInput, running::RunningCall},
     convert::ListKind,
     errors,
-    gateway::GatewayEvents,
+    gateway::{GatewayEvents, SERVER_TIMEOUT},
     lifecycle::{HANDSHAKE_REVISION, is_stateless_server},
     upstream::{
         UpstreamServer,
         attribution::{Attribution, CallRegistry, ElicitationGuard, OpenerGuard},
         client_tasks::ConnectionTasks,
-        interest::{Interest, ListenStream},
+        interest::Interest,
         list_cache::ListCache,
+        listen_stream::{GrantedChanges, ListenStream},
         log_levels::{CallLevelGuard, LogUser},
         roots::{KeptRoots, RootsStep},
         session_client::SessionClient,
@@ -78,6 +79,8 @@ pub(crate) struct ConnectionState {
     session_client: Option<Arc<SessionClient>>,
     pub(super) tasks: ConnectionTasks,
     pub(crate) lists: ListCache,
+    /// What a modern server announces.
+    pub(super) granted: GrantedChanges,
     /// Whether the server is a child process.
     is_child: bool,
     /// The client, once it is connected.
@@ -124,6 +127,7 @@ impl Connection {
             session_client: settings.session_client,
             tasks: ConnectionTasks::default(),
             lists: ListCache::default(),
+            granted: GrantedChanges::default(),
             is_child: matches!(target, Target::Command(_)),
             client: OnceLock::new(),
             slot: OnceLock::new(),
@@ -363,13 +367,31 @@ impl Connection {
         let mut listen = self.listen.lock().await;
         if filter == SubscriptionFilter::default() {
             *listen = None;
+            self.shared.granted.clear();
             return Ok(filter);
         }
-        let events = &self.shared.events;
-        let (stream, granted) =
-            ListenStream::open(&self.client, filter, &self.server, events).await?;
+        let (stream, granted) = ListenStream::open(&self.shared, &self.client, filter).await?;
         *listen = Some(stream);
         Ok(granted)
+    }
+
+    /// Sends the first listen request to a modern server. If it fails, it is sent again in the background.
+    pub(super) async fn start_listening(&self, filter: SubscriptionFilter) {
+        let opened = tokio::time::timeout(SERVER_TIMEOUT, self.listen_to(filter.clone())).await;
+        if matches!(opened, Ok(Ok(_))) {
+            return;
+        }
+        tracing::warn!(
+            server = self.server.name(),
+            "changes of the server are not announced"
+        );
+        let stream = ListenStream::open_later(&self.shared, &self.client, filter);
+        *self.listen.lock().await = Some(stream);
+    }
+
+    /// Returns whether a modern server announces changes of a list at the moment.
+    pub(super) fn is_granted(&self, kind: ListKind) -> bool {
+        self.shared.granted.has(kind)
     }
 
     /// Sets the level of log messages for a user of the connection.
@@ -490,6 +512,20 @@ impl ConnectionState {
         }
     }
 
+    /// Notes that lists may have changed. `is_announced`: the server said so.
+    pub(super) fn lists_changed(&self, kinds: &[ListKind], is_announced: bool) {
+        for kind in kinds {
+            self.lists.invalidate(*kind);
+            self.server.tool_lock.expire(*kind);
+        }
+        if let Some(events) = self.events.upgrade() {
+            let server = &self.server;
+            kinds
+                .iter()
+                .for_each(|kind| events.list_changed(server, *kind, is_announced));
+        }
+    }
+
     pub(super) fn note_use(&self) {
         let now = u64::try_from(self.created.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_use.store(now, Ordering::Relaxed);
@@ -564,18 +600,7 @@ impl RelayHandler for MessageHandler {
             return;
         };
         let (method, params) = (notification.method, notification.params);
-        let changed = |kinds: &[ListKind]| {
-            for kind in kinds {
-                state.lists.invalidate(*kind);
-                state.server.tool_lock.expire(*kind);
-            }
-            if let Some(events) = state.events.upgrade() {
-                let server = &state.server;
-                kinds
-                    .iter()
-                    .for_each(|kind| events.list_changed(server, *kind, true));
-            }
-        };
+        let changed = |kinds: &[ListKind]| state.lists_changed(kinds, true);
         match method {
             "notifications/progress" => {
                 // An unknown token is dropped: widespread clients close the connection on one.
@@ -643,13 +668,7 @@ impl RelayHandler for MessageHandler {
         let Some(state) = self.0.upgrade() else {
             return;
         };
-        for kind in ListKind::ALL {
-            state.lists.invalidate(kind);
-            state.server.tool_lock.expire(kind);
-            if let Some(events) = state.events.upgrade() {
-                events.list_changed(&state.server, kind, false);
-            }
-        }
+        state.lists_changed(&ListKind::ALL, false);
         // A renewed session at a legacy server lacks the subscriptions. Streams of a modern server renew themselves.
         let interest = state
             .interest

@@ -8,14 +8,11 @@ use std::{
     },
 };
 
-use tokio::task::AbortHandle;
-use turnbuckle_client::{CallError, Client, Subscription, SubscriptionEvent};
+use turnbuckle_client::{CallError, Client};
 use turnbuckle_protocol::types::SubscriptionFilter;
 use turnbuckle_server::middleware::SessionKey;
 
 use crate::{
-    convert::ListKind,
-    gateway::GatewayEvents,
     lifecycle::is_stateless_server,
     lock,
     upstream::{UpstreamServer, connection::Connection, log_levels::LogLevels},
@@ -72,10 +69,7 @@ impl Interest {
         let mut current = self.current.lock().await;
         *current = Some(Arc::downgrade(connection));
         if connection.has_listen_requests() {
-            if let Err(error) = connection.listen_to(self.filter(connection)).await {
-                let server = connection.server.name();
-                tracing::warn!(server, %error, "changes of the server are not announced");
-            }
+            connection.start_listening(self.filter(connection)).await;
             return;
         }
         self.restore_session(&connection.client, &connection.server)
@@ -241,51 +235,6 @@ pub(crate) struct ListenerGuard(Arc<Interest>);
 impl Drop for ListenerGuard {
     fn drop(&mut self) {
         self.0.listeners.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// The listen request at a modern server. Its notifications arrive at the handler of the connection.
-pub(crate) struct ListenStream(AbortHandle);
-
-impl Drop for ListenStream {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-impl ListenStream {
-    /// Sends a listen request, and returns what the server granted.
-    pub(crate) async fn open(
-        client: &Client,
-        filter: SubscriptionFilter,
-        server: &Arc<UpstreamServer>,
-        events: &Weak<dyn GatewayEvents>,
-    ) -> Result<(Self, SubscriptionFilter), CallError> {
-        let mut subscription = client.listen(filter).await?;
-        let granted = match subscription.next().await {
-            Some(Ok(SubscriptionEvent::Acknowledged(granted))) => granted,
-            Some(Err(error)) => return Err(error),
-            _ => SubscriptionFilter::default(),
-        };
-        let watching = watch(subscription, Arc::clone(server), events.clone());
-        Ok((Self(tokio::spawn(watching).abort_handle()), granted))
-    }
-}
-
-/// Reads the events of a listen request, so that it goes on. After an interruption, changes may have been missed.
-async fn watch(
-    mut subscription: Subscription,
-    server: Arc<UpstreamServer>,
-    events: Weak<dyn GatewayEvents>,
-) {
-    while let Some(event) = subscription.next().await {
-        if matches!(event, Ok(SubscriptionEvent::Acknowledged(_)))
-            && let Some(events) = events.upgrade()
-        {
-            ListKind::ALL
-                .iter()
-                .for_each(|kind| events.list_changed(&server, *kind, false));
-        }
     }
 }
 

@@ -305,7 +305,7 @@ impl Connection {
             Some(now + hint.ttl)
         } else if self.announces(kind) {
             None
-        } else if self.server.is_stateless() {
+        } else if self.server.is_stateless() && !self.declares_changes(kind) {
             Some(now + LEAST_LIFETIME)
         } else {
             Some(now + UNANNOUNCED_LIFETIME)
@@ -349,8 +349,14 @@ impl Connection {
         }
     }
 
-    /// Returns whether the server announces changes of the list.
+    /// Returns whether the server announces changes of the list at the moment.
     fn announces(&self, kind: ListKind) -> bool {
+        let is_heard = !self.has_listen_requests() || self.is_granted(kind);
+        is_heard && self.declares_changes(kind)
+    }
+
+    /// Returns whether the server says that it announces changes of the list.
+    fn declares_changes(&self, kind: ListKind) -> bool {
         let server = self.client.server();
         let capabilities = &server.capabilities;
         let declared = match kind {

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -14,7 +14,8 @@ use turnbuckle_gateway::Gateway;
 use turnbuckle_server::{CacheHint, Server, Tool, testing::Peer};
 
 use crate::{
-    scripts::{Script, initialized, members, tools},
+    failing_server::{Scripted, Step, is_call, result},
+    scripts::{Script, initialized, members, text, tools},
     upstreams::{start, upstream},
 };
 
@@ -233,4 +234,80 @@ async fn a_list_that_cannot_be_used_costs_only_its_server() {
         assert!(stated.contains(reason), "{states}");
     }
     assert!(scripts[1].requests("tools/list").len() <= 1_001);
+}
+
+/// A modern server with as many tools as the counter says. The tool `end` ends the listen request.
+fn announcing_server(count: &Arc<AtomicUsize>, grants: bool) -> Scripted {
+    let count = Arc::clone(count);
+    let listen = Mutex::new(Value::Null);
+    Scripted::new(LifecycleMode::Modern, move |message, _| {
+        let complete = match message["method"].as_str().unwrap_or_default() {
+            "server/discover" => json!({
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": { "tools": { "listChanged": true } },
+                "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "a", "version": "1" } },
+            }),
+            "tools/list" => {
+                let names = (0..count.load(Ordering::SeqCst)).map(|number| format!("t{number}"));
+                tools(&names.collect::<Vec<_>>())
+            }
+            "subscriptions/listen" if grants => {
+                *listen.lock().unwrap() = message.clone();
+                return Step::Default;
+            }
+            "subscriptions/listen" => {
+                let error = json!({ "code": -32603, "message": "not now" });
+                let response = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error });
+                return Step::Messages(vec![response]);
+            }
+            _ if is_call(message, "end") => {
+                let listen = std::mem::take(&mut *listen.lock().unwrap());
+                let ended = result(&listen, &json!({}));
+                return Step::Messages(vec![ended, result(message, &text("ended"))]);
+            }
+            _ => return Step::Default,
+        };
+        Step::Messages(vec![result(message, &complete)])
+    })
+}
+
+async fn tool_count(peer: &mut Peer) -> usize {
+    let listed = peer.request("tools/list", json!({})).await;
+    members(listed.expect_result(), "tools", "name").len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listen_request_that_ends_is_sent_again_and_changes_are_found() {
+    let count = Arc::new(AtomicUsize::new(1));
+    let server = announcing_server(&count, true);
+    let gateway = start([server.upstream("a")]).await;
+    let mut peer = listening(&gateway).await;
+    assert_eq!(server.received("subscriptions/listen").len(), 1);
+    count.store(2, Ordering::SeqCst);
+    assert_eq!(tool_count(&mut peer).await, 1);
+
+    peer.call_tool("end", json!({})).await.expect_result();
+
+    peer.expect_notification(CHANGED).await;
+    assert_eq!(tool_count(&mut peer).await, 2);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(server.received("subscriptions/listen").len(), 2);
+    let requested = server.received("tools/list").len();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert_eq!(tool_count(&mut peer).await, 2);
+    assert_eq!(server.received("tools/list").len(), requested);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_whose_changes_are_not_granted_is_kept_for_thirty_seconds() {
+    let count = Arc::new(AtomicUsize::new(1));
+    let server = announcing_server(&count, false);
+    let gateway = start([server.upstream("a")]).await;
+    let mut peer = listening(&gateway).await;
+    count.store(2, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(tool_count(&mut peer).await, 1);
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(tool_count(&mut peer).await, 2);
+    assert!(server.received("subscriptions/listen").len() > 2);
 }
