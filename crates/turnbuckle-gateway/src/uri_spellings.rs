@@ -19,7 +19,7 @@ pub(crate) struct UriSpellings {
 }
 
 impl UriSpellings {
-    /// Returns the other spellings of a URI. `None` if it has no canonical form: it contains control characters or bytes
+    /// Returns the other spellings of a URI. `None` if it cannot be normalized: it contains control characters or bytes
     /// that are not UTF-8, or it is encoded too often.
     pub(crate) fn new(uri: &str) -> Option<Self> {
         let mut spellings = Self::default();

@@ -140,7 +140,7 @@ async fn a_param_header_that_the_tool_does_not_define_is_ignored() {
     assert_eq!(response.status(), 200);
 }
 
-/// A server with a tool whose definition is invalid over HTTP.
+/// A server with a tool definition that is invalid over HTTP.
 struct InvalidHeaders;
 
 impl Relay for InvalidHeaders {

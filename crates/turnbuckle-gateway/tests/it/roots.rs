@@ -78,7 +78,7 @@ async fn a_change_does_not_reach_a_shared_connection() {
     assert_eq!(next["method"], "tools/call");
 }
 
-/// A modern client whose roots are requested in its calls.
+/// A modern client that gets requests for its roots in its calls.
 struct ModernClient {
     peer: Peer,
     server: ScriptedServer,

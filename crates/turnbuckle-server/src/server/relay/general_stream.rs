@@ -93,7 +93,7 @@ impl GeneralStream {
         self.0.channel().is_some()
     }
 
-    /// Sends a notification. `params` is a JSON object. It is dropped if the client has no stream for it.
+    /// Sends a notification. `params` is a JSON object. It is dropped without an open stream.
     ///
     /// Does not wait for a slow client: of more than 64 notifications that wait, the oldest are dropped.
     pub fn notify(&self, method: &str, params: &str) {
@@ -184,7 +184,7 @@ impl GeneralStream {
             }
             if Instant::now() >= deadline {
                 return Err(RpcError::internal(
-                    "the client has no open stream for requests outside of calls",
+                    "no stream of the client is open for requests outside of calls",
                 ));
             }
             sleep(STREAM_INTERVAL).await;
