@@ -50,6 +50,9 @@ impl RequestKind {
     }
 }
 
+/// A text that a list contains once for each tool.
+const LISTED: &str = r#""inputSchema""#;
+
 /// A kind of request with its text, ready to be sent.
 #[derive(Debug)]
 pub struct Prepared {
@@ -72,10 +75,7 @@ impl Prepared {
                 r#""structuredContent""#.into(),
             ),
             RequestKind::Steps => (String::new(), r#""done""#.to_owned()),
-            RequestKind::List(tools) => match tools.checked_sub(3) {
-                Some(last) => (String::new(), format!(r#""tool-{last:03}""#)),
-                None => (String::new(), r#""echo""#.to_owned()),
-            },
+            RequestKind::List(_) => (String::new(), LISTED.to_owned()),
         };
         Prepared {
             work,
@@ -107,6 +107,12 @@ impl Prepared {
         let response = &received.response;
         if !(response.contains(&self.expected_text) && response.contains(&id.to_string())) {
             return Err(format!("wrong response to request {id}: {response:.300}").into());
+        }
+        if let RequestKind::List(tools) = self.work.request {
+            let listed = response.matches(LISTED).count();
+            if listed != tools {
+                return Err(format!("{listed} tools were listed, not {tools}").into());
+            }
         }
         match (self.work.request, received.notifications) {
             (RequestKind::Steps, 3) => Ok(()),
@@ -184,10 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_complete_only_with_its_last_tool() {
-        let list = prepared(RequestKind::List(100));
+    fn a_list_is_complete_only_with_all_its_tools() {
+        let list = prepared(RequestKind::List(2));
+        let two = r#"7 [{"inputSchema":{}},{"inputSchema":{}}]"#;
 
-        assert!(list.check(7, &received(r#"7 "tool-097""#, 0)).is_ok());
-        assert!(list.check(7, &received(r#"7 "tool-096""#, 0)).is_err());
+        assert!(list.check(7, &received(two, 0)).is_ok());
+        assert!(list.check(7, &received(r#"7 [{"inputSchema":{}}]"#, 0)).is_err());
     }
 }

@@ -14,12 +14,12 @@ use turnbuckle_bench::{
     message::Era,
     options::Options,
     process::ServerProcess,
-    work::Transport,
+    work::{RequestKind, Transport},
 };
 
 use self::{
     report::{Report, Row},
-    scenario::{Limit, SCENARIOS, Scenario},
+    scenario::{FEW_SERVERS, Limit, MANY_SERVERS, SCENARIOS, Scenario},
 };
 use crate::programs;
 
@@ -81,6 +81,13 @@ pub(super) fn run(mut options: Options) -> Result<bool, Failure> {
     Ok(!check || report.within_budget())
 }
 
+/// Which of the two programs of a scenario is measured.
+#[derive(Clone, Copy)]
+enum Role {
+    Limit,
+    Product,
+}
+
 /// The options that all scenarios share.
 struct Bench {
     callgrind: Callgrind,
@@ -91,10 +98,20 @@ impl Bench {
     /// Measures a scenario on both servers, concurrently.
     fn row(&self, scenario: &'static Scenario, product: Option<&str>) -> Result<Row, Failure> {
         let elsewhere = self.callgrind.on(1);
-        let cost = |callgrind, program, first| match scenario.limit {
-            Limit::Server => self.cost(callgrind, scenario, program, first),
-            Limit::Client => self.cost_of_client(callgrind, scenario, program),
-            Limit::Gateway(behind) => self.cost_of_gateway(callgrind, scenario, program, behind),
+        let cost = |callgrind, program, first, role| match (scenario.limit, role) {
+            (Limit::Server, _) | (Limit::PlainServer, Role::Limit) => {
+                self.cost(callgrind, scenario, program, first)
+            }
+            (Limit::Client, _) => self.cost_of_client(callgrind, scenario, program),
+            (Limit::Gateway(behind), _) => {
+                self.cost_of_gateway(callgrind, scenario, program, behind)
+            }
+            (Limit::FewUpstreams, Role::Limit) => {
+                self.cost_of_upstreams(callgrind, scenario, program, FEW_SERVERS)
+            }
+            (Limit::FewUpstreams | Limit::PlainServer, Role::Product) => {
+                self.cost_of_upstreams(callgrind, scenario, program, MANY_SERVERS)
+            }
         };
         let (limit, product) = thread::scope(|scope| {
             let limit = scope.spawn(|| {
@@ -102,14 +119,14 @@ impl Bench {
                     Transport::Http => ["http", "--listen", "127.0.0.1:0"].as_slice(),
                     Transport::Stdio => &["stdio"],
                 };
-                cost(&elsewhere, scenario.limit.program(), first)
+                cost(&elsewhere, scenario.limit.program(), first, Role::Limit)
             });
             let first = match scenario.work.transport {
                 Transport::Http => ["--listen", "127.0.0.1:0"].as_slice(),
                 Transport::Stdio => &["--stdio"],
             };
             let product = product
-                .map(|product| cost(&self.callgrind, product, first))
+                .map(|product| cost(&self.callgrind, product, first, Role::Product))
                 .transpose();
             (limit.join(), product)
         });
@@ -163,6 +180,37 @@ impl Bench {
                 Ok(cost)
             }
         }
+    }
+
+    /// Measures our gateway in front of a bare server that it uses several times. A list has its tools from all of them.
+    fn cost_of_upstreams(
+        &self,
+        callgrind: &Callgrind,
+        scenario: &Scenario,
+        program: &str,
+        servers: usize,
+    ) -> Result<Cost, Failure> {
+        let listen = ["--listen", "127.0.0.1:0"];
+        let mut behind = programs::command("bare")?;
+        behind.arg("http").args(listen);
+        let servers_text = servers.to_string();
+        let mut first = listen.to_vec();
+        first.extend(["--share", "--servers", &servers_text]);
+        if scenario.work.era == Era::Legacy {
+            first.push("--legacy");
+        }
+        match scenario.work.request {
+            RequestKind::List(tools) => {
+                behind.args(RequestKind::List(tools / servers).arguments());
+            }
+            _ => first.push("--no-prefix"),
+        }
+        let behind = ServerProcess::start(&mut behind)?;
+        let address = behind.address().to_string();
+        first.extend(["--upstream", &address]);
+        let cost = self.cost(callgrind, scenario, program, &first)?;
+        behind.terminate()?;
+        Ok(cost)
     }
 
     fn cost(

@@ -33,7 +33,15 @@ pub(crate) enum Limit {
     Client,
     /// A gateway that is called, in front of a bare server on this transport.
     Gateway(Transport),
+    /// Our gateway in front of few servers over HTTP, compared with many.
+    FewUpstreams,
+    /// Our own server, compared with a gateway that has the same number of tools from many servers over HTTP.
+    PlainServer,
 }
+
+/// The number of servers that count as few, and as many.
+pub(crate) const FEW_SERVERS: usize = 2;
+pub(crate) const MANY_SERVERS: usize = 20;
 
 impl Limit {
     /// Returns the name of the program.
@@ -42,6 +50,8 @@ impl Limit {
             Limit::Server => "bare",
             Limit::Client => "bare-client",
             Limit::Gateway(_) => "bare-bridge",
+            Limit::FewUpstreams => BRIDGE_SERVER,
+            Limit::PlainServer => ECHO_SERVER,
         }
     }
 }
@@ -171,7 +181,7 @@ const fn relayed(name: &'static str, era: Era, behind: Transport) -> Scenario {
     }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 17] = [
+pub(crate) const SCENARIOS: [Scenario; 19] = [
     scenario(
         "http-modern-50",
         (Http, Modern, RequestKind::Echo(50)),
@@ -260,4 +270,19 @@ pub(crate) const SCENARIOS: [Scenario; 17] = [
     relayed("gateway-legacy-stdio", Legacy, Stdio),
     relayed("gateway-modern-http", Modern, Http),
     relayed("gateway-legacy-http", Legacy, Http),
+    Scenario {
+        limit: Limit::FewUpstreams,
+        budget: Budget::times(1.0).of_gateway(),
+        ..relayed("gateway-many-servers", Modern, Http)
+    },
+    Scenario {
+        server: BRIDGE_SERVER,
+        limit: Limit::PlainServer,
+        ..scenario(
+            "gateway-many-tools",
+            (Http, Legacy, RequestKind::List(1_000)),
+            50,
+            Budget::times(1.3).of_gateway(),
+        )
+    },
 ];
