@@ -1,9 +1,11 @@
 //! Conversion of results and client requests where the revisions of client and server differ.
 //!
-//! Everything is passed on as text if possible: a payload of an older revision is valid in a newer one. Only a payload
-//! of a newer revision is parsed, and written in the older one.
+//! Everything is passed on as text if possible: a payload of an older revision is valid in a newer one. A payload of a
+//! newer revision is parsed and converted, and what the conversion changes is applied to its text: unknown members and
+//! the spelling of numbers stay as they are.
 
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use turnbuckle_protocol::{
     Meta, Revision, RpcError, VersionedPayload, json,
     jsonrpc::{RawObject, code},
@@ -16,8 +18,8 @@ use turnbuckle_protocol::{
 };
 
 use crate::{
-    lifecycle::{ClientRequestPath, RevisionPair},
-    raw_json::{ObjectWriter, edit},
+    lifecycle::{ClientRequestPath, RevisionPair, is_stateless},
+    raw_json::{ObjectWriter, apply_changes, edit},
 };
 
 /// Members that only modern results have.
@@ -50,13 +52,18 @@ pub(crate) fn result(
         downstream,
         upstream,
     } = pair;
-    match method {
-        "tools/call" => downgrade::<CallToolResult>(result, upstream, downstream),
-        "prompts/get" => downgrade::<GetPromptResult>(result, upstream, downstream),
-        "resources/read" => downgrade::<ReadResourceResult>(result, upstream, downstream),
-        "completion/complete" => downgrade::<CompleteResult>(result, upstream, downstream),
-        _ => edit(result, &MODERN_MEMBERS, &[]),
+    let result = match method {
+        "tools/call" => downgrade::<CallToolResult>(result, upstream, downstream)?,
+        "prompts/get" => downgrade::<GetPromptResult>(result, upstream, downstream)?,
+        "resources/read" => downgrade::<ReadResourceResult>(result, upstream, downstream)?,
+        "completion/complete" => downgrade::<CompleteResult>(result, upstream, downstream)?,
+        _ => result.to_owned(),
+    };
+    if is_stateless(upstream) {
+        // They are members of the envelope, which the types of results do not have.
+        return edit(&result, &MODERN_MEMBERS, &[]);
     }
+    Ok(result)
 }
 
 /// Adds the members that every modern result has to a legacy result.
@@ -178,7 +185,7 @@ pub(crate) fn client_request_params(
     }
     match method {
         "elicitation/create" => downgrade::<ElicitParams>(params, from, to),
-        "sampling/createMessage" => downgrade::<CreateMessageParams>(params, from, to),
+        "sampling/createMessage" => downgrade_message::<CreateMessageParams>(params, from, to),
         _ => Ok(params.to_owned()),
     }
 }
@@ -195,20 +202,64 @@ pub(crate) fn client_request_result(
     }
     match method {
         "elicitation/create" => downgrade::<ElicitResult>(result, from, to),
-        "sampling/createMessage" => downgrade::<CreateMessageResult>(result, from, to),
+        "sampling/createMessage" => downgrade_message::<CreateMessageResult>(result, from, to),
         "roots/list" => downgrade::<ListRootsResult>(result, from, to),
         _ => Ok(result.to_owned()),
     }
 }
 
+/// Converts a payload to an older revision. Without changes its text is returned as it is.
 fn downgrade<T>(text: &str, from: Revision, to: Revision) -> Result<String, RpcError>
 where
     T: VersionedPayload + Serialize + DeserializeOwned,
 {
-    let mut value: T = json::from_str(text).map_err(RpcError::from)?;
-    value.upgrade_from(from);
-    value.downgrade_to(to);
-    Ok(serde_json::to_string(&value).expect("our own types have string keys"))
+    let forms = TypedForms::of::<T>(text, from, to)?;
+    if forms.received == forms.converted {
+        return Ok(text.to_owned());
+    }
+    Ok(forms.apply_to(text))
+}
+
+/// Like [`downgrade`], for messages whose content is one block or an array of blocks. Older revisions have no arrays, also
+/// not of one block.
+fn downgrade_message<T>(text: &str, from: Revision, to: Revision) -> Result<String, RpcError>
+where
+    T: VersionedPayload + Serialize + DeserializeOwned,
+{
+    Ok(TypedForms::of::<T>(text, from, to)?.apply_to(text))
+}
+
+/// A payload without what its type does not know, as JSON.
+struct TypedForms {
+    received: String,
+    converted: String,
+}
+
+impl TypedForms {
+    fn of<T>(text: &str, from: Revision, to: Revision) -> Result<Self, RpcError>
+    where
+        T: VersionedPayload + Serialize + DeserializeOwned,
+    {
+        let to_json =
+            |value: &T| serde_json::to_string(value).expect("our own types have string keys");
+        let mut value: T = json::from_str(text).map_err(RpcError::from)?;
+        let received = to_json(&value);
+        value.upgrade_from(from);
+        value.downgrade_to(to);
+        Ok(Self {
+            received,
+            converted: to_json(&value),
+        })
+    }
+
+    /// Applies the changes of the conversion to the text of the payload.
+    fn apply_to(&self, text: &str) -> String {
+        let read = |json: &str| -> Value {
+            json::from_str(json).expect("a value that was just written is valid")
+        };
+        let (received, converted) = (read(&self.received), read(&self.converted));
+        apply_changes(text, &received, &converted).into_owned()
+    }
 }
 
 /// Gives an error the code that the client's revision has for it: a missing resource is -32002 in the legacy era, and
@@ -229,4 +280,126 @@ pub(crate) fn error(method: &str, error: RpcError, pair: RevisionPair) -> RpcErr
         _ => return error,
     };
     RpcError { code, ..error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(downstream: Revision) -> RevisionPair {
+        RevisionPair {
+            downstream,
+            upstream: Revision::MODERN,
+        }
+    }
+
+    fn call_result(text: &str, downstream: Revision) -> String {
+        result("tools/call", text, pair(downstream), "{}").unwrap()
+    }
+
+    #[test]
+    fn a_result_keeps_unknown_members_and_numbers_at_every_level() {
+        let received = concat!(
+            r#"{"resultType":"complete","content":[{"type":"text","text":"hi","x":1.0},"#,
+            r#"{"type":"resource","y":[1e3 ],"resource":{"uri":"a:b","text":"t","z":{"deep": 1.50}}}],"#,
+            r#""structuredContent":{"n":1.0,"m":1e3,"big":123456789012345678901234567890},"#,
+            r#""next":{"a" : 1}}"#
+        );
+        let expected = received.replace(r#""resultType":"complete","#, "");
+        assert_eq!(call_result(received, Revision::V2025_11_25), expected);
+
+        // Members that the revision lacks are removed, and nothing else.
+        let older = call_result(received, Revision::V2025_03_26);
+        let structured =
+            r#""structuredContent":{"n":1.0,"m":1e3,"big":123456789012345678901234567890},"#;
+        assert_eq!(older, expected.replace(structured, ""));
+    }
+
+    #[test]
+    fn what_a_revision_lacks_is_removed_beside_unknown_members() {
+        let received = concat!(
+            r#"{"content":[{"type":"com.example/map","at":[1.0]},{"type":"text","text":"t","k": 2.0}],"#,
+            r#""structuredContent":[1.0],"isError":null,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"},"com.example/a": 1e2},"u":[]}"#
+        );
+        let converted = call_result(received, Revision::V2025_11_25);
+        assert!(!converted.contains("structuredContent"), "{converted}");
+        assert!(!converted.contains("serverInfo"), "{converted}");
+        assert!(converted.contains(r#""com.example/a":1e2"#), "{converted}");
+        assert!(
+            converted.contains(r#"{"type":"text","text":"t","k": 2.0}"#),
+            "{converted}"
+        );
+        assert!(converted.contains(r#"com.example/map"#), "{converted}");
+        assert!(converted.ends_with(r#","u":[]}"#), "{converted}");
+    }
+
+    #[test]
+    fn a_tool_keeps_unknown_members_and_its_schema() {
+        let received = concat!(
+            r#"{"name":"t","title":"T","x":{"a":1.0},"icons":[{"src":"a:b","y":1}],"annotations":{"readOnlyHint":true,"z": 1e1},"#,
+            r#""inputSchema":{"type":"object","properties":{"n":{"type":"number","maximum":1.0,"x-unit": "m"},"any":true}}}"#
+        );
+        let expected = received.replace(r#""any":true"#, r#""any":{}"#);
+        let converted = ListKind::Tools.item(received, pair(Revision::V2025_11_25));
+        assert_eq!(converted.unwrap(), expected);
+
+        let expected = expected.replace(r#""icons":[{"src":"a:b","y":1}],"#, "");
+        let converted = ListKind::Tools.item(received, pair(Revision::V2025_06_18));
+        assert_eq!(converted.unwrap(), expected);
+    }
+
+    #[test]
+    fn a_form_keeps_unknown_members_of_its_fields() {
+        let received = concat!(
+            r#"{"mode":"form","message":"?","hint":{"a": 1},"requestedSchema":{"type":"object","x-order":[1.0],"properties":{"#,
+            r#""n":{"type":"number","minimum":1.0,"default":2.0,"x-unit":"m"}}}}"#
+        );
+        let convert = |to| {
+            client_request_params("elicitation/create", received, Revision::MODERN, to).unwrap()
+        };
+        assert_eq!(convert(Revision::V2025_11_25), received);
+        let expected = received.replace(r#""default":2.0,"#, "");
+        let older = convert(Revision::V2025_06_18);
+        assert!(
+            older == expected || older == expected.replace(r#""mode":"form","#, ""),
+            "{older}"
+        );
+    }
+
+    #[test]
+    fn one_block_in_an_array_is_one_block_for_older_clients() {
+        let received = r#"{"maxTokens":1e1,"x":1.0,"messages":[{"role":"user","content":[{"type":"text","text":"a","y":1.0}]}]}"#;
+        let converted = client_request_params(
+            "sampling/createMessage",
+            received,
+            Revision::MODERN,
+            Revision::V2025_06_18,
+        );
+        let expected = r#"{"maxTokens":1e1,"x":1.0,"messages":[{"role":"user","content":{"type":"text","text":"a","y":1.0}}]}"#;
+        assert_eq!(converted.unwrap(), expected);
+    }
+
+    #[test]
+    fn messages_that_are_split_keep_the_members_of_others() {
+        let received = r#"{"maxTokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"user","z":1.0,"content":{"type":"text","text":"c"}}]}"#;
+        let converted = client_request_params(
+            "sampling/createMessage",
+            received,
+            Revision::MODERN,
+            Revision::V2025_06_18,
+        );
+        let expected = r#"{"maxTokens":1,"messages":[{"role":"user","content":{"type":"text","text":"a"}},{"role":"user","content":{"type":"text","text":"b"}},{"role":"user","z":1.0,"content":{"type":"text","text":"c"}}]}"#;
+        assert_eq!(converted.unwrap(), expected);
+    }
+
+    #[test]
+    fn the_response_to_a_form_keeps_unknown_members() {
+        let received = r#"{"action":"accept","content":{"n":1.0,"list":["a"]},"x":{"y": 1e3}}"#;
+        let convert = |to| {
+            client_request_result("elicitation/create", received, Revision::MODERN, to).unwrap()
+        };
+        assert_eq!(convert(Revision::V2025_11_25), received);
+        let expected = received.replace(r#","list":["a"]"#, "");
+        assert_eq!(convert(Revision::V2025_06_18), expected);
+    }
 }

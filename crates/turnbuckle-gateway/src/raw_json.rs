@@ -1,6 +1,9 @@
 //! JSON objects that are edited as text, so that unknown members keep their bytes.
 
-use turnbuckle_protocol::{RpcError, jsonrpc::RawObject};
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, value::RawValue};
+use turnbuckle_protocol::{RpcError, json, jsonrpc::RawObject};
 
 /// Writes a JSON object member by member.
 pub(crate) struct ObjectWriter {
@@ -95,9 +98,176 @@ pub(crate) fn edit(
     Ok(out.finish())
 }
 
+/// Applies the changes from `before` to `after` to the text that `before` was read from.
+///
+/// Members of `text` that `before` does not have were unknown to its reader, and stay; members that only `before` has are
+/// removed. Numbers that do not change keep their spelling, and so does everything else.
+pub(crate) fn apply_changes<'a>(text: &'a str, before: &Value, after: &Value) -> Cow<'a, str> {
+    let changed = match (before, after) {
+        (Value::Object(before), Value::Object(after)) if text.starts_with('{') => {
+            changed_object(text, before, after)
+        }
+        (Value::Array(before), Value::Array(after)) => changed_array(text, before, after),
+        // One item may be written as an array.
+        (Value::Object(_), Value::Object(_)) => match elements(text).as_deref() {
+            Some([only]) => Some(Cow::Owned(apply_changes(only, before, after).into_owned())),
+            _ => None,
+        },
+        _ if before == after && JsonKind::of_text(text) == JsonKind::of(after) => {
+            Some(Cow::Borrowed(text))
+        }
+        _ => None,
+    };
+    changed.unwrap_or_else(|| Cow::Owned(after.to_string()))
+}
+
+fn changed_object<'a>(
+    text: &'a str,
+    before: &Map<String, Value>,
+    after: &Map<String, Value>,
+) -> Option<Cow<'a, str>> {
+    let object = RawObject::parse(text).ok()?;
+    let (mut out, mut is_changed) = (ObjectWriter::with_capacity(text.len()), false);
+    for (name, value) in object.members() {
+        let value = match (before.get(&*name), after.get(&*name)) {
+            (Some(before), Some(after)) => apply_changes(value, before, after),
+            (None, None) => Cow::Borrowed(value),
+            (None, Some(after)) => Cow::Owned(after.to_string()),
+            (Some(_), None) => {
+                is_changed = true;
+                continue;
+            }
+        };
+        is_changed |= matches!(value, Cow::Owned(_));
+        out.member(&name, &value);
+    }
+    for (name, value) in after {
+        // A member that is written although the text does not have it has its default value.
+        if object.get(name).is_none() && before.get(name) != Some(value) {
+            is_changed = true;
+            out.member(name, &value.to_string());
+        }
+    }
+    Some(if is_changed {
+        Cow::Owned(out.finish())
+    } else {
+        Cow::Borrowed(text)
+    })
+}
+
+fn changed_array<'a>(text: &'a str, before: &[Value], after: &[Value]) -> Option<Cow<'a, str>> {
+    let elements = elements(text).filter(|elements| elements.len() == before.len())?;
+    let mut pairs = before.iter().zip(elements);
+    let values: Vec<_> = after
+        .iter()
+        .map(|after_item| {
+            let pair = if before.len() == after.len() {
+                pairs.next()
+            } else {
+                // Items were added, removed or split. Others are found by their values.
+                let mut rest = pairs.clone();
+                let found = rest.find(|(before_item, _)| *before_item == after_item);
+                if found.is_some() {
+                    pairs = rest;
+                }
+                found
+            };
+            match pair {
+                Some((before_item, text)) => apply_changes(text, before_item, after_item),
+                None => Cow::Owned(after_item.to_string()),
+            }
+        })
+        .collect();
+    let is_borrowed = |value: &Cow<'_, str>| matches!(value, Cow::Borrowed(_));
+    if before.len() == after.len() && values.iter().all(is_borrowed) {
+        return Some(Cow::Borrowed(text));
+    }
+    Some(Cow::Owned(format!("[{}]", values.join(","))))
+}
+
+/// Returns the elements of an array.
+fn elements(text: &str) -> Option<Vec<&str>> {
+    let elements: Vec<&RawValue> = json::from_str(text).ok()?;
+    Some(elements.into_iter().map(RawValue::get).collect())
+}
+
+/// The kind of a JSON value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum JsonKind {
+    Null,
+    Bool,
+    Number,
+    String,
+    Container,
+}
+
+impl JsonKind {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(_) => Self::Bool,
+            Value::Number(_) => Self::Number,
+            Value::String(_) => Self::String,
+            Value::Array(_) | Value::Object(_) => Self::Container,
+        }
+    }
+
+    fn of_text(text: &str) -> Self {
+        match text.as_bytes().first() {
+            Some(b'n') => Self::Null,
+            Some(b't' | b'f') => Self::Bool,
+            Some(b'"') => Self::String,
+            Some(b'{' | b'[') => Self::Container,
+            _ => Self::Number,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    /// Applies the changes between two values to a text.
+    fn changed(text: &str, before: &Value, after: &Value) -> String {
+        apply_changes(text, before, after).into_owned()
+    }
+
+    #[test]
+    fn an_equal_value_keeps_its_text() {
+        let text = r#"{"a" : [1.0, 1e3 ,{"x":null}],"u" : 1}"#;
+        let known = json!({ "a": [1, 1000.0, {}] });
+        assert_eq!(changed(text, &known, &known), text);
+    }
+
+    #[test]
+    fn only_what_differs_changes() {
+        let text = r#"{"a":1.0,"b":{"c": 2.0,"u":3.0},"d":[{"u" : 4.0}]}"#;
+        let before = json!({ "a": 1, "b": { "c": 2 }, "d": [{}], "default": false });
+        let after = json!({ "b": { "e": 5 }, "d": [{}], "default": false, "f": 6 });
+        let expected = r#"{"b":{"u":3.0,"e":5},"d":[{"u" : 4.0}],"f":6}"#;
+        assert_eq!(changed(text, &before, &after), expected);
+    }
+
+    #[test]
+    fn items_that_remain_of_an_array_keep_their_text() {
+        let text = r#"[{"n":1,"u":1.0},{"n":2,"u":2.0},{"n":3,"u":3.0}]"#;
+        let before = json!([{ "n": 1 }, { "n": 2 }, { "n": 3 }]);
+        let after = json!([{ "n": 1 }, { "n": 9 }, { "n": 9 }, { "n": 3 }]);
+        let expected = r#"[{"n":1,"u":1.0},{"n":9},{"n":9},{"n":3,"u":3.0}]"#;
+        assert_eq!(changed(text, &before, &after), expected);
+    }
+
+    #[test]
+    fn a_text_of_another_kind_is_replaced() {
+        assert_eq!(changed("null", &json!([]), &json!([])), "[]");
+        assert_eq!(changed(r#""1""#, &json!(1), &json!(1)), "1");
+        assert_eq!(
+            changed(r#"{"a":1,"a":2}"#, &json!({}), &json!({ "b": 1 })),
+            r#"{"b":1}"#
+        );
+    }
 
     #[test]
     fn other_members_keep_their_bytes() {
