@@ -15,7 +15,7 @@ use std::{
 
 use http::HeaderValue;
 use turnbuckle_protocol::{
-    Revision,
+    Meta, Revision,
     method::{self, Method, RequiredCapability},
     types::{ClientCapabilities, Implementation, ServerCapabilities},
 };
@@ -55,6 +55,7 @@ impl Negotiated {
                 revision: rules.revision,
                 era: Era::Legacy,
                 supported_versions: Vec::new(),
+                meta: Meta::default(),
             }),
             rules: Arc::new(rules),
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use turnbuckle_protocol::{
-    Revision,
+    Meta, Revision,
     types::{Implementation, ServerCapabilities, tasks::GetTaskResult},
 };
 
@@ -102,6 +102,8 @@ pub struct ServerInfo {
     pub era: Era,
     /// All revisions that it supports; a legacy server names only one.
     pub supported_versions: Vec<String>,
+    /// The `_meta` object of its handshake.
+    pub meta: Meta,
 }
 
 /// A change on the server.

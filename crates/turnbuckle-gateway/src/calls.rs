@@ -33,6 +33,7 @@ use crate::{
     convert::{self, ListKind},
     errors,
     gateway::GatewayState,
+    hops::{GATEWAYS, HOPS, Hops},
     lifecycle::{ClientRequestPath, RevisionPair, TaskDesign, is_stateless, task_design},
     raw_json::ObjectWriter,
     tasks::{
@@ -48,11 +49,6 @@ use crate::{
     },
 };
 
-/// Counts the gateways that a request has passed.
-const HOPS: &str = "dev.turnbuckle/hops";
-/// Maximum number of gateways, against a ring of them.
-const MAX_HOPS: u64 = 8;
-
 /// Time in which a modern client can retry a call at a modern server.
 const STATE_LIFETIME: Duration = Duration::from_secs(3600);
 
@@ -60,7 +56,7 @@ const STATE_LIFETIME: Duration = Duration::from_secs(3600);
 const OWN_MEMBERS: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
 /// Members of `_meta` that belong to one side only.
-const OWN_META: [&str; 8] = [
+const OWN_META: [&str; 9] = [
     keys::PROGRESS_TOKEN,
     keys::RELATED_TASK,
     keys::PROTOCOL_VERSION,
@@ -69,6 +65,7 @@ const OWN_META: [&str; 8] = [
     keys::LOG_LEVEL,
     keys::SUBSCRIPTION_ID,
     HOPS,
+    GATEWAYS,
 ];
 
 /// The `Mcp-Param-*` headers of a call.
@@ -479,15 +476,7 @@ impl RelayedCall<'_> {
     fn meta(&self) -> Result<String, RpcError> {
         let meta = self.params.get("_meta").unwrap_or("{}");
         let meta = RawObject::parse(meta)?;
-        let hops = meta
-            .get(HOPS)
-            .and_then(|hops| hops.parse().ok())
-            .unwrap_or(0_u64);
-        if hops >= MAX_HOPS {
-            return Err(RpcError::internal(
-                "the request has passed too many gateways",
-            ));
-        }
+        let hops = Hops::next(&meta, &self.gateway.id)?;
         let mut out = ObjectWriter::new();
         for (name, value) in meta.members() {
             if !OWN_META.contains(&&*name) {
@@ -503,7 +492,7 @@ impl RelayedCall<'_> {
             let id = crate::raw_json::quote(&id);
             out.member(keys::RELATED_TASK, &format!(r#"{{"taskId":{id}}}"#));
         }
-        out.member(HOPS, &(hops + 1).to_string());
+        hops.write_to(&mut out);
         Ok(out.into_members())
     }
 

@@ -14,11 +14,17 @@ use turnbuckle_client::{
 use turnbuckle_protocol::RpcError;
 use turnbuckle_server::relay::RelayedRequest;
 
+use crate::upstream::connection::OpenError;
+
 /// The class of a server that rejects the credentials of the gateway, or requires some.
 pub(crate) const LOGIN_REQUIRED: &str = "login required";
 
 /// Returns the class of a failed connection.
-pub(crate) fn connect_reason(error: &ConnectError) -> String {
+pub(crate) fn connect_reason(error: &OpenError) -> String {
+    let error = match error {
+        OpenError::Connect(error) => error,
+        OpenError::Ring => return "ring of gateways".to_owned(),
+    };
     let class = match error {
         ConnectError::Unreachable(error) => return transport_reason(error),
         ConnectError::SpawnFailed(

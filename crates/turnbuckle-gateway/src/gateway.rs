@@ -25,6 +25,7 @@ use crate::{
     calls::suspended::SuspendedCalls,
     catalog::{Catalog, CatalogSettings, uris::own_uri},
     convert::{self, ListKind},
+    hops::GatewayId,
     metrics::{GatewayMetrics, Operations},
     observation::{Outcome, result_outcome},
     upstream::{
@@ -247,6 +248,7 @@ impl Gateway {
         let state = Arc::new_cyclic(|weak: &Weak<GatewayState>| {
             let events: Weak<dyn GatewayEvents> = weak.clone();
             GatewayState {
+                id: GatewayId::new(),
                 identity: convert::identity(&self.info),
                 pool: ConnectionPool::new(
                     events,
@@ -382,6 +384,8 @@ pub(crate) trait GatewayEvents: Send + Sync {
     fn elicitation_completed(&self, id: &str);
     /// Returns the name of a server if clients see several servers as one.
     fn server_label(&self, server: &UpstreamServer) -> Option<Arc<str>>;
+    /// Returns the id of the gateway.
+    fn id(&self) -> GatewayId;
     /// A server responded to a request, or failed to.
     fn server_responded(
         &self,
@@ -394,6 +398,7 @@ pub(crate) trait GatewayEvents: Send + Sync {
 
 /// The state of a running gateway.
 pub(crate) struct GatewayState {
+    pub(crate) id: GatewayId,
     servers: ArcSwap<ServerSet>,
     pub(crate) pool: ConnectionPool,
     pub(crate) suspended: Arc<SuspendedCalls>,
@@ -452,6 +457,10 @@ impl GatewayEvents for GatewayState {
 
     fn server_label(&self, server: &UpstreamServer) -> Option<Arc<str>> {
         Self::server_label(self, server)
+    }
+
+    fn id(&self) -> GatewayId {
+        self.id.clone()
     }
 
     fn state_changed(&self, server: &UpstreamServer, state: UpstreamState) {

@@ -15,6 +15,7 @@ mod catalog;
 mod convert;
 mod errors;
 mod gateway;
+mod hops;
 mod lifecycle;
 mod metrics;
 mod observation;

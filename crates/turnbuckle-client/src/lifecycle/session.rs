@@ -117,6 +117,7 @@ fn negotiated(mut result: InitializeResult) -> Result<Negotiated, ConnectError> 
             revision,
             era: Era::Legacy,
             supported_versions: vec![result.protocol_version],
+            meta: result.meta,
         }),
     })
 }

@@ -87,5 +87,6 @@ pub(super) fn described(
         revision: negotiated,
         era: Era::Modern,
         supported_versions: result.supported_versions,
+        meta: result.meta,
     }
 }

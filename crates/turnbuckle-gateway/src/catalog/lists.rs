@@ -17,6 +17,7 @@ use crate::{
     convert::ListKind,
     errors,
     gateway::{GatewayState, SERVER_TIMEOUT},
+    hops::Hops,
     lifecycle::RevisionPair,
     lock,
     raw_json::quote,
@@ -107,6 +108,8 @@ impl GatewayState {
         request: &RelayedRequest,
     ) -> Result<RelayedResult, RpcError> {
         let params = RawObject::parse(request.params())?;
+        // Also if the list is in memory: a request of a ring has no use.
+        Hops::of_request(&params, &self.id)?;
         let collected = self.collect(kind, request).await;
         if let (Some(_), Some(error)) = (self.only_server(), collected.error) {
             return Err(error);
@@ -295,11 +298,12 @@ impl GatewayState {
         request: &RelayedRequest,
     ) -> Result<CurrentList, RpcError> {
         let params = RawObject::parse(request.params())?;
+        let hops = Hops::of_request(&params, &self.id)?;
         let label = self.server_label(server);
         let opener = RunningCall::new(request, &params, caller_key(request), label);
         let connection = self.pool.get(server, request, Some(&opener)).await?;
         let _opener = connection.opener_guard(&opener);
-        connection.list(kind).await
+        connection.list_for(kind, Some(hops)).await
     }
 
     /// Returns the names of the servers, from which names of their items are made.

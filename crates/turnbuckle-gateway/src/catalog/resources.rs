@@ -18,6 +18,7 @@ use crate::{
     convert::ListKind,
     errors,
     gateway::{GatewayState, SERVER_TIMEOUT},
+    hops::Hops,
     lifecycle::RevisionPair,
     lock,
     raw_json::{edit, quote},
@@ -208,8 +209,12 @@ impl GatewayState {
         page: &mut PageWriter<'_>,
     ) -> Result<Option<NextPage>, RpcError> {
         let fetch = async {
+            let params = RawObject::parse(request.params())?;
+            let hops = Hops::of_request(&params, &self.id)?;
             let connection = self.pool.get(server, request, None).await?;
-            connection.page(page.kind, Some(&requested.cursor)).await
+            connection
+                .page(page.kind, Some(&requested.cursor), Some(&hops))
+                .await
         };
         let timeout = |_| Err(errors::unreachable(server.name(), "timeout"));
         let fetched = tokio::time::timeout(SERVER_TIMEOUT, fetch).await;

@@ -11,6 +11,7 @@ use turnbuckle_protocol::{RpcError, types::JsonObject};
 use crate::{
     convert::ListKind,
     gateway::GatewayState,
+    hops::{self, GATEWAYS},
     raw_json::{ObjectWriter, quote},
     upstream::{UpstreamServer, UpstreamState},
 };
@@ -47,10 +48,26 @@ impl GatewayState {
     /// Returns the members for the `_meta` of `initialize` and `server/discover`.
     pub(crate) fn discovery_meta(&self) -> JsonObject {
         let mut meta = JsonObject::new();
+        let gateways = self.id.with_others(self.gateways_behind());
+        meta.insert(GATEWAYS.to_owned(), gateways);
         if self.servers().len() > 1 {
             meta.insert(META_KEY.to_owned(), self.server_states());
         }
         meta
+    }
+
+    /// Returns the gateways that requests to the connected servers can pass.
+    fn gateways_behind(&self) -> Vec<String> {
+        let servers = self.servers();
+        let connected = servers.iter().filter(|server| server.is_up());
+        let infos = connected.filter_map(|server| server.info.load_full());
+        infos
+            .flat_map(|info| {
+                hops::gateways(&info.meta)
+                    .map(String::from)
+                    .collect::<Vec<_>>()
+            })
+            .collect()
     }
 
     /// Returns an error if a required server is not up.

@@ -30,6 +30,7 @@ use crate::{
     convert::ListKind,
     errors,
     gateway::{GatewayEvents, SERVER_TIMEOUT},
+    hops::Hops,
     lifecycle::{HANDSHAKE_REVISION, is_stateless_server},
     upstream::{
         UpstreamServer,
@@ -109,12 +110,22 @@ pub(crate) struct ConnectionSettings {
     pub(crate) session_client: Option<Arc<SessionClient>>,
 }
 
+/// The reason that a connection cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// Requests to the server would come back to this gateway.
+    #[error("requests to the server come back to this gateway")]
+    Ring,
+}
+
 impl Connection {
     /// Connects to the server.
     pub(crate) async fn open(
         settings: ConnectionSettings,
         opener: Option<Arc<RunningCall>>,
-    ) -> Result<Arc<Self>, ConnectError> {
+    ) -> Result<Arc<Self>, OpenError> {
         let server = settings.server;
         let target = (server.settings.target)();
         let shared = Arc::new(ConnectionState {
@@ -147,13 +158,16 @@ impl Connection {
         let client = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
             Ok(connected) => connected?,
             Err(_) => {
-                return Err(ConnectError::TimedOut {
-                    method: "initialize",
-                    limit: CONNECT_TIMEOUT,
-                });
+                let (method, limit) = ("initialize", CONNECT_TIMEOUT);
+                return Err(ConnectError::TimedOut { method, limit }.into());
             }
         };
         let info = client.server();
+        let own = shared.events.upgrade().map(|events| events.id());
+        if own.is_some_and(|own| own.is_behind(&info.meta)) {
+            client.close().await;
+            return Err(OpenError::Ring);
+        }
         let _ = shared.client.set(client.clone());
         // Counted before it can end.
         server.connected(info);
@@ -162,7 +176,7 @@ impl Connection {
             server.disconnected(None);
             server.counters.closed(shared.is_child);
             let ended = client.ended().unwrap_or(TransportError::Closed);
-            return Err(ConnectError::Unreachable(ended));
+            return Err(ConnectError::Unreachable(ended).into());
         }
         Ok(Arc::new(Self {
             server,
@@ -256,7 +270,7 @@ impl Connection {
     }
 
     async fn ping(&self) {
-        let ping = self.request("ping", "{}".to_owned());
+        let ping = self.request("ping", "{}".to_owned(), None);
         let _ = tokio::time::timeout(PING_TIMEOUT, ping).await;
     }
 
@@ -280,13 +294,18 @@ impl Connection {
         self.shared.calls.expect_elicitations(ids, call)
     }
 
-    /// Sends a request of the gateway itself.
+    /// Sends a request of the gateway itself. `hops` are those of the request of a client, if there is one.
     pub(crate) async fn request(
         &self,
         method: &'static str,
         params: String,
+        hops: Option<&Hops>,
     ) -> Result<RelayResult, CallError> {
         let mut request = RelayRequest::new(method, params);
+        let own = || Some(Hops::first(&self.shared.events.upgrade()?.id()));
+        if let Some(hops) = hops.cloned().or_else(own) {
+            request.meta = hops.members();
+        }
         request.timeouts = self.server.settings.timeouts;
         let _used = UseGuard(&self.shared);
         self.send(self.client.relay_id(), request).await

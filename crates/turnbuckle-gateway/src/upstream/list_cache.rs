@@ -18,7 +18,9 @@ use turnbuckle_protocol::{
 
 use crate::{
     convert::ListKind,
-    errors, lock,
+    errors,
+    hops::Hops,
+    lock,
     raw_json::ObjectWriter,
     tool_lock::PagePosition,
     upstream::{
@@ -259,25 +261,40 @@ struct Lifetime {
 }
 
 impl Connection {
-    /// Returns a list, from memory if possible. It is requested only once at a time, also if its callers give up.
+    /// Returns a list for the gateway itself.
     pub(crate) async fn list(self: &Arc<Self>, kind: ListKind) -> Result<CurrentList, RpcError> {
+        self.list_for(kind, None).await
+    }
+
+    /// Returns a list, from memory if possible. It is requested only once at a time, also if its callers give up. `hops`
+    /// are those of the request of a client.
+    pub(crate) async fn list_for(
+        self: &Arc<Self>,
+        kind: ListKind,
+        hops: Option<Hops>,
+    ) -> Result<CurrentList, RpcError> {
         if let Some(known) = self.lists().get(kind) {
             return known;
         }
         let connection = Arc::clone(self);
-        let fetch = tokio::spawn(async move { connection.fetch_once(kind).await });
+        let fetch = tokio::spawn(async move { connection.fetch_once(kind, hops).await });
         let cancelled = |_| Err(RpcError::internal("the list was not requested"));
         fetch.await.unwrap_or_else(cancelled)
     }
 
-    async fn fetch_once(&self, kind: ListKind) -> Result<CurrentList, RpcError> {
+    async fn fetch_once(
+        &self,
+        kind: ListKind,
+        hops: Option<Hops>,
+    ) -> Result<CurrentList, RpcError> {
         let slot = &self.lists().lists[kind as usize];
         let _fetching = slot.fetching.lock().await;
         if let Some(known) = self.lists().get(kind) {
             return known;
         }
         let version = slot.version.load(Ordering::Acquire);
-        let fetched = tokio::time::timeout(FETCH_TIMEOUT, self.fetch_list(kind)).await;
+        let fetched = self.fetch_list(kind, hops.as_ref());
+        let fetched = tokio::time::timeout(FETCH_TIMEOUT, fetched).await;
         let timeout = |_| Err(errors::unreachable(self.server.name(), "timeout"));
         match fetched.unwrap_or_else(timeout) {
             Ok(page) => {
@@ -328,7 +345,7 @@ impl Connection {
                 let Ok(Some(cursor)) = &next else {
                     break;
                 };
-                let page = self.page(kind, Some(cursor)).await;
+                let page = self.page(kind, Some(cursor), None).await;
                 next = page.map(|page| page.next_cursor.filter(|next| next != cursor));
             }
             if let Err(error) = next {
@@ -377,7 +394,7 @@ impl Connection {
     }
 
     /// Requests a list: all pages of tools and prompts, and the first page of resources and templates.
-    async fn fetch_list(&self, kind: ListKind) -> Result<ListPage, RpcError> {
+    async fn fetch_list(&self, kind: ListKind, hops: Option<&Hops>) -> Result<ListPage, RpcError> {
         let mut list = ListPage {
             items: Vec::new(),
             next_cursor: None,
@@ -397,7 +414,7 @@ impl Connection {
         }
         let mut bytes = 0;
         for _ in 0..MAX_PAGES {
-            let page = self.page(kind, list.next_cursor.as_deref()).await?;
+            let page = self.page(kind, list.next_cursor.as_deref(), hops).await?;
             bytes += page.items.iter().map(|item| item.json.len()).sum::<usize>();
             list.items.extend(page.items);
             list.hint.ttl = list.hint.ttl.min(page.hint.ttl);
@@ -420,14 +437,17 @@ impl Connection {
         Err(self.too_long(kind, &format!("has more than {MAX_PAGES} pages")))
     }
 
-    /// Requests a page of a list.
+    /// Requests a page of a list. `hops` are those of the request of a client.
     pub(crate) async fn page(
         &self,
         kind: ListKind,
         cursor: Option<&str>,
+        hops: Option<&Hops>,
     ) -> Result<ListPage, RpcError> {
-        let requested = self.request(kind.method(), cursor_params(cursor)).await;
-        let page = requested.map_err(|error| errors::call_failure(self.server.name(), error))?;
+        let requested = self.request(kind.method(), cursor_params(cursor), hops);
+        let page = requested
+            .await
+            .map_err(|error| errors::call_failure(self.server.name(), error))?;
         let parsed = self.read_page(kind, page.json());
         let mut page =
             parsed.map_err(|error| errors::invalid_result(self.server.name(), &error))?;

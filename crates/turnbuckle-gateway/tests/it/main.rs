@@ -19,6 +19,7 @@ mod rate_limits;
 mod raw;
 mod reload;
 mod resources;
+mod rings;
 mod roots;
 mod scripted;
 mod scripts;

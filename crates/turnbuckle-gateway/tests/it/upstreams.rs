@@ -94,8 +94,24 @@ impl ConnectionCount {
         self.opened.load(Ordering::SeqCst)
     }
 
+    /// Counts a connection until the guard is dropped.
+    pub(crate) fn guard(&self) -> OpenGuard {
+        self.opened.fetch_add(1, Ordering::SeqCst);
+        self.open.fetch_add(1, Ordering::SeqCst);
+        OpenGuard(Arc::clone(&self.open))
+    }
+
     pub(crate) fn open(&self) -> usize {
         self.open.load(Ordering::SeqCst)
+    }
+}
+
+/// Counts an open connection.
+pub(crate) struct OpenGuard(Arc<AtomicUsize>);
+
+impl Drop for OpenGuard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -115,12 +131,11 @@ pub(crate) fn counted(
     Upstream::new(name, move || {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(far);
-        let (server, count) = (server.clone(), count.clone());
-        count.opened.fetch_add(1, Ordering::SeqCst);
-        count.open.fetch_add(1, Ordering::SeqCst);
+        let server = server.clone();
+        let open = count.guard();
         tokio::spawn(async move {
+            let _open = open;
             let _ = turnbuckle_server::ndjson::serve(reader, writer, server).await;
-            count.open.fetch_sub(1, Ordering::SeqCst);
         });
         let (reader, writer) = tokio::io::split(near);
         Target::from(NdjsonClient::new(reader, writer))
