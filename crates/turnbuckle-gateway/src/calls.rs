@@ -8,9 +8,10 @@ pub(crate) mod running;
 mod state_purpose;
 mod suspendable;
 pub(crate) mod suspended;
+pub(crate) mod trace;
 pub(crate) mod url_elicitation;
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use turnbuckle_client::relay::{RelayRequest, RelayResult, param_headers};
 use turnbuckle_protocol::{
@@ -402,6 +403,12 @@ impl RelayedCall<'_> {
     fn seal_input_required(&self, result: &str) -> Result<String, RpcError> {
         let object = RawObject::parse(result).map_err(|error| self.invalid(&error))?;
         let mut set = Vec::new();
+        if let Some(requests) = object.get("inputRequests") {
+            let spans = trace::with_child_spans(requests);
+            if let Cow::Owned(requests) = spans.map_err(|error| self.invalid(&error))? {
+                set.push(("inputRequests", requests));
+            }
+        }
         if let Some(state) = object.get("requestState") {
             let sealed = self
                 .request
@@ -479,7 +486,11 @@ impl RelayedCall<'_> {
         let hops = Hops::next(&meta, &self.gateway.id)?;
         let mut out = ObjectWriter::new();
         for (name, value) in meta.members() {
-            if !OWN_META.contains(&&*name) {
+            if &*name == keys::TRACEPARENT
+                && let Some(child) = trace::child_of(value)
+            {
+                out.member(&name, &child);
+            } else if !OWN_META.contains(&&*name) {
                 out.member(&name, value);
             }
         }

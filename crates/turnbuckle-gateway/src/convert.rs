@@ -18,6 +18,7 @@ use turnbuckle_protocol::{
 };
 
 use crate::{
+    calls::trace,
     lifecycle::{ClientRequestPath, RevisionPair, is_stateless},
     raw_json::{ObjectWriter, apply_changes, edit},
 };
@@ -173,13 +174,14 @@ impl ListKind {
     }
 }
 
-/// Converts the parameters of a client request.
+/// Converts the parameters of a client request, and puts a span of the gateway into its trace context.
 pub(crate) fn client_request_params(
     method: &str,
     params: &str,
     from: Revision,
     to: Revision,
 ) -> Result<String, RpcError> {
+    let params = &*trace::with_child_span(params)?;
     if from <= to {
         return Ok(params.to_owned());
     }

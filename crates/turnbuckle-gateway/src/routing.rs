@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tracing::{Instrument, Span};
+use tracing::{Instrument, Span, field::Empty};
 use turnbuckle_protocol::{
     RpcError,
     jsonrpc::{RawObject, Truncated, code},
@@ -273,5 +273,10 @@ fn is_down(error: &RpcError) -> bool {
 /// Opens the span of a relayed call. The span of the request is its parent.
 fn call_span(server: &UpstreamServer, target: &TargetName) -> Span {
     let target = Truncated(&target.original);
-    tracing::info_span!("relay", server = server.name(), tool = %target)
+    tracing::info_span!(
+        "relay",
+        server = server.name(),
+        tool = %target,
+        sent.traceparent = Empty,
+    )
 }

@@ -32,5 +32,6 @@ mod slow_clients;
 mod suspended;
 mod suspended_rules;
 mod tasks;
+mod trace_context;
 mod upstreams;
 mod url_elicitation;
