@@ -226,8 +226,15 @@ impl RelayedCall<'_> {
         }
         let traits = traits.as_deref();
         self.mode = TaskMode::of_call(self.request, self.params, &server, traits)?;
-        // Without a server that has tasks, none is declared to clients.
-        if !self.gateway.has_tasks() {
+        // Without a server that has tasks, none is declared to clients. The other modes need a server that has them.
+        if matches!(
+            self.mode,
+            TaskMode::Own {
+                at_server: false,
+                ..
+            }
+        ) && !self.gateway.has_tasks()
+        {
             self.mode = TaskMode::Plain;
         }
         Ok(self.mode)

@@ -1,6 +1,7 @@
 //! The upstream servers that a gateway has now. A reload replaces the set; running requests keep the one they have read.
 
 use std::{
+    collections::HashMap,
     ops::Deref,
     sync::{
         Arc,
@@ -23,20 +24,25 @@ pub(crate) fn next_id() -> ServerId {
 #[derive(Default)]
 pub(crate) struct ServerSet {
     servers: Vec<Arc<UpstreamServer>>,
+    by_name: HashMap<Arc<str>, usize>,
     /// Whether names of tools and prompts begin with the name of their server.
     pub(crate) has_prefix: bool,
 }
 
 impl ServerSet {
     pub(crate) fn new(servers: Vec<Arc<UpstreamServer>>, has_prefix: bool) -> Self {
+        let names = servers
+            .iter()
+            .map(|server| Arc::clone(&server.settings.name));
         Self {
+            by_name: names.zip(0..).collect(),
             servers,
             has_prefix,
         }
     }
 
     pub(crate) fn by_name(&self, name: &str) -> Option<&Arc<UpstreamServer>> {
-        self.servers.iter().find(|server| server.name() == name)
+        self.servers.get(*self.by_name.get(name)?)
     }
 
     /// Returns the only server, if there is one.
