@@ -121,22 +121,7 @@ impl GatewayState {
         let downstream = request.revision();
         let label = self.server_label(server);
         let call = RunningCall::new(request, &params, caller_key(request), label);
-        let connection = match self.pool.get(server, request, Some(&call)).await {
-            Ok(connection) => connection,
-            Err(error)
-                if request.method() == "tools/call"
-                    && !is_stateless(downstream)
-                    && !errors::requires_login(server.name(), &error) =>
-            {
-                // A model can read this, and may use another tool.
-                tracing::debug!(
-                    server = server.name(),
-                    "a call failed because its server is down"
-                );
-                return Ok(tool_error(&error.message));
-            }
-            Err(error) => return Err(error),
-        };
+        let connection = self.pool.get(server, request, Some(&call)).await?;
         let _opener = connection.opener_guard(&call);
         let pair = RevisionPair {
             downstream,

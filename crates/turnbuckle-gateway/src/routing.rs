@@ -133,8 +133,14 @@ impl GatewayState {
         let relayed = self.relay_call(server, request, Some(&target));
         match relayed.instrument(call_span(server, &target)).await {
             // A model can read this, and may use another tool.
-            Err(error) if is_call && is_down(&error) => {
-                self.own_result(&tool_error(&down_message(server)), request)
+            Err(error) if is_call && is_down(server, &error) => {
+                let text = if server.is_up() {
+                    // It has other connections.
+                    error.message
+                } else {
+                    down_message(server)
+                };
+                self.own_result(&tool_error(&text), request)
             }
             outcome => outcome,
         }
@@ -264,10 +270,11 @@ impl GatewayState {
     }
 }
 
-/// Returns whether a request was not sent because its server is down.
-fn is_down(error: &RpcError) -> bool {
-    let kind = error.data.as_ref().and_then(|data| data.get("kind"));
-    kind.is_some_and(|kind| kind == "down")
+/// Returns whether a request was not sent because its server cannot be reached.
+fn is_down(server: &UpstreamServer, error: &RpcError) -> bool {
+    let data = error.data.as_ref();
+    // An upstream gateway names its own servers.
+    data.is_some_and(|data| data["kind"] == "down" && data["server"] == server.name())
 }
 
 /// Opens the span of a relayed call. The span of the request is its parent.

@@ -167,7 +167,7 @@ async fn a_connection_that_is_being_opened_does_not_block_others() {
     assert_eq!(response.text(), "done");
     assert!(started.elapsed() < Duration::from_secs(1));
     let failed = first.finish(waiting).await;
-    assert!(failed.expect_tool_error().contains("timeout"));
+    assert_eq!(failed.expect_error(-32603)["data"]["reason"], "timeout");
     assert_eq!(gateway.status()[0].state, UpstreamState::Up);
 }
 
@@ -461,4 +461,83 @@ async fn an_unreachable_server_has_a_reason_and_the_others_work() {
         assert!(!listed.to_string().contains("secret.example"));
     })
     .await;
+}
+
+/// A server whose connections close during the handshake while it is down.
+fn closing(mode: LifecycleMode, is_down: &Arc<AtomicBool>) -> Scripted {
+    let is_down = Arc::clone(is_down);
+    Scripted::new(mode, move |message, _| {
+        let is_handshake = ["initialize", "server/discover"]
+            .iter()
+            .any(|method| message["method"] == *method);
+        let dies = &message["params"]["arguments"]["die"];
+        if *dies == true || is_handshake && is_down.load(Ordering::SeqCst) {
+            Step::Close
+        } else {
+            Step::Default
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_only_server_that_cannot_be_reached_is_an_error_with_a_reason_in_every_era() {
+    for mode in ERAS {
+        for sharing in [Sharing::All, Sharing::Session] {
+            let is_down = Arc::new(AtomicBool::new(false));
+            let server = closing(mode, &is_down);
+            let gateway = start([server.upstream("desk").sharing(sharing)]).await;
+            let mut peer = Peer::connect(gateway.server()).modern().await;
+            is_down.store(true, Ordering::SeqCst);
+            let died = peer
+                .request(
+                    "tools/call",
+                    json!({ "name": "x", "arguments": { "die": true } }),
+                )
+                .await;
+            died.expect_error(-32603);
+
+            every_client(&gateway, async |mut peer| {
+                let error = call(&mut peer, "greet").await;
+                let data = &error["data"];
+                assert_eq!(data["kind"], "down", "{mode:?} {sharing:?}: {error}");
+                assert_eq!(data["reason"], "closed", "{error}");
+                assert_eq!(data["effect"], "none", "{error}");
+            })
+            .await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_several_servers_that_cannot_be_reached_is_a_tool_error_in_every_era() {
+    for mode in ERAS {
+        for sharing in [Sharing::All, Sharing::Session] {
+            let is_down = Arc::new(AtomicBool::new(false));
+            let server = closing(mode, &is_down);
+            let gateway = start([
+                server.upstream("a").sharing(sharing),
+                upstream("desk", mode, desk()),
+            ])
+            .await;
+            let mut peer = Peer::connect(gateway.server()).modern().await;
+            peer.request("tools/list", json!({})).await.expect_result();
+            is_down.store(true, Ordering::SeqCst);
+            let died = peer
+                .request(
+                    "tools/call",
+                    json!({ "name": "a_x", "arguments": { "die": true } }),
+                )
+                .await;
+            died.expect_error(-32603);
+
+            every_client(&gateway, async |mut peer| {
+                let response = peer.request("tools/call", json!({ "name": "a_x" })).await;
+                let text = response.expect_tool_error();
+                assert!(text.contains("server `a` is down"), "{mode:?}: {text}");
+                let greeting = peer.call_tool("desk_greet", json!({ "name": "Ada" })).await;
+                assert_eq!(greeting.text(), "Hello, Ada!");
+            })
+            .await;
+        }
+    }
 }
