@@ -61,7 +61,10 @@ pub(crate) async fn interrupt_signal() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-/// Receives Ctrl-C, and on Unix SIGTERM and SIGHUP. Signals are recorded from its creation on.
+/// Receives Ctrl-C, and on Unix SIGTERM, SIGQUIT and SIGHUP. Signals are recorded from its creation on.
+///
+/// It has to receive what [`interrupt_signal`] waits for: the handler of a signal stays installed, so that one that
+/// nothing receives is ignored.
 #[derive(Debug)]
 #[allow(
     dead_code,
@@ -72,6 +75,8 @@ pub(crate) struct ShutdownSignals {
     interrupt: Signal,
     #[cfg(unix)]
     terminate: Signal,
+    #[cfg(unix)]
+    quit: Signal,
     /// `None` if the signal is ignored, as with `nohup`.
     #[cfg(unix)]
     hangup: Option<Signal>,
@@ -89,6 +94,7 @@ impl ShutdownSignals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            quit: signal(SignalKind::quit())?,
             hangup: if is_ignored(SignalKind::hangup()) {
                 None
             } else {
@@ -102,6 +108,7 @@ impl ShutdownSignals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            quit: signal(SignalKind::quit())?,
             hangup: None,
         })
     }
@@ -111,6 +118,7 @@ impl ShutdownSignals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = self.quit.recv() => {}
             () = async { match &mut self.hangup {
                 Some(hangup) => { hangup.recv().await; }
                 None => std::future::pending().await,

@@ -231,7 +231,7 @@ fn assert_end_leaves_nothing(signal: Signal, limit: Duration) {
 
         let took = wait_until_gone(&groups, limit);
         let (status, stderr) = bridge.wait();
-        let is_success = signal == Signal::TERM;
+        let is_success = [Signal::TERM, Signal::QUIT].contains(&signal);
         assert_eq!(
             status.success(),
             is_success,
@@ -250,6 +250,11 @@ fn assert_end_leaves_nothing(signal: Signal, limit: Duration) {
 #[test]
 fn sigterm_of_the_bridge_ends_wrappers_that_fork() {
     assert_end_leaves_nothing(Signal::TERM, Duration::from_secs(9));
+}
+
+#[test]
+fn sigquit_of_the_bridge_ends_wrappers_that_fork() {
+    assert_end_leaves_nothing(Signal::QUIT, Duration::from_secs(9));
 }
 
 #[test]

@@ -69,11 +69,14 @@ fn programs_get_one_line_of_json() {
 }
 
 #[test]
-fn ctrl_c_stops_the_server() {
-    let sandbox = Sandbox::new();
-    let server = ServeProcess::on_free_port(&sandbox);
-    server.signal(Signal::INT);
-    assert!(server.wait().0.success());
+fn ctrl_c_and_sigquit_stop_the_server() {
+    for signal in [Signal::INT, Signal::QUIT] {
+        let sandbox = Sandbox::new();
+        let server = ServeProcess::on_free_port(&sandbox);
+        server.signal(signal);
+        let (status, stderr) = server.wait();
+        assert!(status.success(), "{signal:?} {status}: {stderr}");
+    }
 }
 
 #[test]
