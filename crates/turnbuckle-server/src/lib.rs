@@ -31,6 +31,7 @@ pub use catalog::{
 pub use context::Context;
 pub use handle::{Handle, HandleError, HandleValue};
 pub use input::{ClientRequestError, Elicitation, ElicitationOutcome, SamplingBuilder};
+pub use lifecycle::ServedEras;
 pub use prompts::{Messages, Prompt, PromptHandler};
 pub use request::error::{InternalError, RequestError, ResultExt};
 pub use resources::{

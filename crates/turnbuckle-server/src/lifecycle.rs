@@ -6,6 +6,7 @@ mod classify;
 pub(crate) mod connection;
 mod rules;
 pub(crate) mod runtime;
+mod served;
 pub(crate) mod session;
 pub(crate) mod stateless;
 
@@ -23,6 +24,7 @@ use connection::ConnectionState;
 use http::{Extensions, HeaderMap, HeaderValue};
 pub(crate) use rules::{ClientRequestMode, RevisionRules, TaskModel};
 use runtime::SessionRuntime;
+pub use served::ServedEras;
 use turnbuckle_protocol::{
     Principal, RequestId, RpcError,
     jsonrpc::Request,

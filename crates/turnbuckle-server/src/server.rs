@@ -31,7 +31,7 @@ use crate::{
     CacheHint, Extension, Prompt, Resource, ResourceTemplate, Tool,
     catalog::{Catalog, subscriptions::SubscriptionBudget, visibility::ToolView},
     input::SealingKeys,
-    lifecycle::{RevisionRules, SessionUsers, runtime::ClientRequestTimeouts},
+    lifecycle::{RevisionRules, ServedEras, SessionUsers, runtime::ClientRequestTimeouts},
     middleware::{Layer, Middleware},
     server::extension::{Extensions, RegisteredMethod},
     tasks::{TaskRegistry, TaskSettings},
@@ -88,6 +88,7 @@ struct ServerSettings {
     layers: Vec<Layer>,
     tool_views: Vec<ToolView>,
     relay: Option<Arc<dyn Relay>>,
+    served_eras: ServedEras,
 }
 
 impl Server {
@@ -112,6 +113,7 @@ impl Server {
             layers: Vec::new(),
             tool_views: Vec::new(),
             relay: None,
+            served_eras: ServedEras::Both,
         };
         let store = Store::memory();
         Self {
@@ -359,6 +361,14 @@ impl Server {
         self.set(|settings| settings.relay = Some(relay))
     }
 
+    /// Sets the eras that clients can use. Both by default.
+    ///
+    /// A client of another era gets an error that names the revisions that are served.
+    #[must_use]
+    pub fn served_eras(self, eras: ServedEras) -> Self {
+        self.set(|settings| settings.served_eras = eras)
+    }
+
     fn set(mut self, change: impl FnOnce(&mut ServerSettings)) -> Self {
         let inner = self.inner_mut();
         change(&mut inner.settings);
@@ -430,6 +440,11 @@ impl Server {
     /// Returns the relay if it handles a method.
     pub(crate) fn relayed_to(&self, method: &str) -> Option<&Arc<dyn Relay>> {
         self.relay_ref().filter(|_| relay::is_relayed(method))
+    }
+
+    /// The eras that clients can use.
+    pub(crate) fn eras(&self) -> ServedEras {
+        self.inner.settings.served_eras
     }
 
     pub(crate) fn tool_views(&self) -> &[ToolView] {

@@ -90,9 +90,9 @@ pub use turnbuckle_server::{
     InfallibleHandler, InternalError, IntoCompleter, IntoToolResult, InvalidExtension,
     InvalidPageSize, InvalidResourceUri, InvalidStateKeys, InvalidTool, Messages, MethodHandler,
     MountError, Prompt, PromptHandler, RawToolHandler, ReadHandler, ReadTemplateHandler,
-    RequestError, Resource, ResourceTemplate, ResultExt, SamplingBuilder, Server, TaskSupport,
-    Tool, ToolError, ToolHandler, ToolResult, Variables, http, middleware, ndjson, relay, stdio,
-    testing,
+    RequestError, Resource, ResourceTemplate, ResultExt, SamplingBuilder, ServedEras, Server,
+    TaskSupport, Tool, ToolError, ToolHandler, ToolResult, Variables, http, middleware, ndjson,
+    relay, stdio, testing,
 };
 #[cfg(feature = "skills")]
 pub use turnbuckle_server::{Skill, SkillError, Skills};

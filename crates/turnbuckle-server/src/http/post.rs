@@ -108,7 +108,7 @@ fn route<'a>(
             endpoint, head, incoming, meta, permit,
         ))),
         MessageClass::SessionRequired => {
-            PostRoute::Respond(missing_session_id(response_id(&incoming)))
+            PostRoute::Respond(missing_session_id(endpoint, response_id(&incoming)))
         }
         MessageClass::Ignored => PostRoute::Respond(responses::status_only(StatusCode::ACCEPTED)),
         MessageClass::Invalid(rejection) => {

@@ -18,7 +18,11 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_store::{ClientProfile, ServerChange, SessionId, SessionRecord, SessionUpdate};
 
-use super::{RequestOrigin, RevisionRules, TaskModel, TransportInfo, runtime::SessionRuntime};
+use super::{
+    RequestOrigin, RevisionRules, TaskModel, TransportInfo,
+    runtime::SessionRuntime,
+    stateless::{unsupported_version, version_required},
+};
 use crate::{
     Server,
     catalog::{
@@ -44,6 +48,9 @@ pub(crate) fn initialize(
     transport_info: TransportInfo,
 ) -> Result<(SessionRecord, RunningRequest), RpcError> {
     let (mut params, naming) = parse_initialize(server, request)?;
+    if !server.eras().has_sessions() {
+        return Err(unsupported_version(server, &params.protocol_version));
+    }
     server.check_available()?;
     let revision = negotiate(&params.protocol_version);
     // Drops capabilities that the negotiated revision does not have.
@@ -148,13 +155,16 @@ pub(crate) fn check_version(
 
 /// Creates a record for a peer without a session. Its revision comes from the header, or from its absence.
 pub(crate) fn sessionless_record(
+    server: &Server,
     version_header: Option<&str>,
     principal: Option<Principal>,
 ) -> Result<SessionRecord, RpcError> {
+    let has_sessions = server.eras().has_sessions();
     let revision = match version_header.map(|version| (version, version.parse())) {
+        None if !has_sessions => return Err(version_required()),
         None => Revision::V2025_03_26,
-        Some((_, Ok(revision))) if !Revision::is_stateless(revision) => revision,
-        Some((version, _)) => return Err(super::stateless::unsupported_version(version)),
+        Some((_, Ok(revision))) if has_sessions && !Revision::is_stateless(revision) => revision,
+        Some((version, _)) => return Err(unsupported_version(server, version)),
     };
     // Not initialized, so client requests are not sent.
     Ok(SessionRecord::new(
@@ -431,9 +441,12 @@ pub(crate) fn request_origin(
 }
 
 /// The JSON-RPC error for a request without a session.
-pub(crate) fn session_required() -> RpcError {
+pub(crate) fn session_required(server: &Server) -> RpcError {
+    if !server.eras().has_sessions() {
+        return version_required();
+    }
     RpcError::invalid_request(
         "this request requires a session: send `initialize` first, then its `Mcp-Session-Id`",
     )
-    .with_data(json!({ "supported": Revision::ALL.map(Revision::as_str) }))
+    .with_data(json!({ "supported": server.eras().revisions() }))
 }

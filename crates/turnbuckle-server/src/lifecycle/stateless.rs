@@ -56,8 +56,11 @@ pub(crate) fn validate(
     if let Some(request_headers) = request_headers {
         check_version_header(request_headers, version).map_err(RequestRejection::bad_request)?;
     }
-    let Some(rules) = RevisionRules::for_stateless_version(version) else {
-        return Err(RequestRejection::bad_request(unsupported_version(version)));
+    let rules = RevisionRules::for_stateless_version(version);
+    let is_served = server.eras().has_stateless_requests();
+    let Some(rules) = rules.filter(|_| is_served) else {
+        let error = unsupported_version(server, version);
+        return Err(RequestRejection::bad_request(error));
     };
     let (is_supported, name_member) = match Method::from_name(&request.method) {
         Some(method) => (rules.accepts_request(method), method.name_member),
@@ -112,11 +115,8 @@ pub(crate) fn validate(
 }
 
 /// The error for an unsupported protocol version.
-pub(crate) fn unsupported_version(version: &str) -> RpcError {
-    let supported: Vec<_> = Revision::ALL
-        .iter()
-        .map(|revision| revision.as_str())
-        .collect();
+pub(crate) fn unsupported_version(server: &Server, version: &str) -> RpcError {
+    let supported = server.eras().revisions();
     RpcError::new(
         code::UNSUPPORTED_VERSION,
         format!(
@@ -212,7 +212,7 @@ pub(crate) fn discover(call: &RequestContext) -> Result<EncodedResponse, RpcErro
     server.check_available()?;
     server.start_providers();
     let capabilities = server.capabilities(call.origin.rules);
-    let mut result = DiscoverResult::new(Revision::ALL.map(Revision::as_str), capabilities);
+    let mut result = DiscoverResult::new(server.eras().revisions(), capabilities);
     result.instructions = server.instructions_text();
     result.meta = server.relay_meta();
     let writer = ResponseWriter::new(call);

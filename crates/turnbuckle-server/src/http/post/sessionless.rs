@@ -45,7 +45,7 @@ pub(crate) async fn post(
     let record = head
         .version
         .reject_duplicate()
-        .and_then(|()| session::sessionless_record(head.version(), principal));
+        .and_then(|()| session::sessionless_record(&endpoint.server, head.version(), principal));
     let record = match record {
         Ok(record) => record,
         Err(error) => return responses::rpc_error(StatusCode::BAD_REQUEST, None, &error),

@@ -38,7 +38,7 @@ pub(crate) async fn find_session(
 ) -> Result<(SessionId, Arc<SessionRecord>), Response<ResponseBody>> {
     let mut values = head.headers.get_all(MCP_SESSION_ID).iter();
     let (Some(session), None) = (values.next(), values.next()) else {
-        return Err(missing_session_id(id));
+        return Err(missing_session_id(endpoint, id));
     };
     let session_id: Option<SessionId> = session.to_str().ok().and_then(|text| text.parse().ok());
     let Some(session_id) = session_id else {
@@ -62,8 +62,12 @@ fn check_version(record: &SessionRecord, head: &RequestHead) -> Result<(), RpcEr
 }
 
 /// Rejects a message without a session id.
-pub(crate) fn missing_session_id(id: Option<&RequestId>) -> Response<ResponseBody> {
-    responses::rpc_error(StatusCode::BAD_REQUEST, id, &session::session_required())
+pub(crate) fn missing_session_id(
+    endpoint: &Endpoint,
+    id: Option<&RequestId>,
+) -> Response<ResponseBody> {
+    let error = session::session_required(&endpoint.server);
+    responses::rpc_error(StatusCode::BAD_REQUEST, id, &error)
 }
 
 /// Rejects a session id that is unknown, expired, or belongs to another caller. The response is the same for all three.

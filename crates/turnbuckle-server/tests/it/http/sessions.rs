@@ -5,7 +5,10 @@ use std::time::Duration;
 use http::Method;
 use serde_json::json;
 use turnbuckle_protocol::Principal;
-use turnbuckle_server::http::{Http, SessionMode};
+use turnbuckle_server::{
+    ServedEras,
+    http::{Http, SessionMode},
+};
 use turnbuckle_spec_coverage::req;
 use turnbuckle_store::{Store, StoreLimits};
 
@@ -71,6 +74,58 @@ async fn the_modern_version_in_initialize_negotiates_the_newest_legacy_revision(
     assert!(http_response.header("mcp-session-id").is_some());
     let response = http_response.json().await;
     assert_eq!(response["result"]["protocolVersion"], "2025-11-25");
+}
+
+#[tokio::test]
+async fn a_server_of_one_era_names_its_revisions_to_clients_of_the_other() {
+    let legacy = HttpTestClient::new(server().served_eras(ServedEras::Legacy));
+    let arguments = json!({ "message": "hello" });
+    let refused = legacy.modern_tool("echo", arguments.clone()).await;
+    assert_eq!(refused.status(), 400);
+    let error = refused.json().await["error"].clone();
+    assert_eq!(error["code"], -32022, "{error}");
+    let supported = error["data"]["supported"].as_array().unwrap();
+    assert!(supported.contains(&json!("2025-11-25")), "{error}");
+    assert!(!supported.contains(&json!("2026-07-28")), "{error}");
+    let session = legacy.in_session("2025-11-25").await;
+    let result = session
+        .tool(1, "echo", arguments.clone())
+        .await
+        .json()
+        .await;
+    assert_eq!(result["result"]["content"][0]["text"], "hello");
+
+    let modern = HttpTestClient::new(server().served_eras(ServedEras::Modern));
+    let error = modern.post(&initialize("2025-11-25")).await.json().await["error"].clone();
+    assert_eq!(error["code"], -32022, "{error}");
+    assert_eq!(error["data"]["supported"], json!(["2026-07-28"]), "{error}");
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let no_version = modern.post(&list).await.status_and_code().await;
+    assert_eq!(no_version, (400, -32602));
+    let result = modern.modern_tool("echo", arguments).await.json().await;
+    assert_eq!(result["result"]["content"][0]["text"], "hello");
+    let discovered = modern
+        .modern("server/discover", json!({}))
+        .await
+        .json()
+        .await;
+    assert_eq!(
+        discovered["result"]["supportedVersions"],
+        json!(["2026-07-28"])
+    );
+}
+
+#[tokio::test]
+async fn without_sessions_a_modern_server_rejects_legacy_requests() {
+    let options = Http::new(server().served_eras(ServedEras::Modern)).sessions(SessionMode::Off);
+    let mut caller = HttpTestClient::with_options(options);
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+
+    for (version, code) in [(None, -32602), (Some("2025-11-25".to_owned()), -32022)] {
+        caller.version = version;
+        let refused = caller.post(&list).await.status_and_code().await;
+        assert_eq!(refused, (400, code));
+    }
 }
 
 #[tokio::test]
