@@ -16,7 +16,7 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_server::{
     Server,
-    middleware::{RateTable, SessionKey},
+    middleware::SessionKey,
     relay::{Relay, RelayFuture, RelayedNotification, RelayedRequest, RelayedResult, WatchedTasks},
 };
 
@@ -28,6 +28,7 @@ use crate::{
     hops::GatewayId,
     metrics::{GatewayMetrics, Operations},
     observation::{Outcome, result_outcome},
+    policy::RateLimits,
     upstream::{
         Upstream, UpstreamServer, UpstreamState, UpstreamStatus,
         pool::{ConnectionLimits, ConnectionPool},
@@ -266,9 +267,7 @@ impl Gateway {
                 catalog: Catalog::new(self.catalog),
                 server: OnceLock::new(),
                 watched: Mutex::default(),
-                rates: self
-                    .rate_limit
-                    .map(|(calls, per)| RateTable::new(calls, per)),
+                rates: RateLimits::new(self.rate_limit),
                 audit: self.audit.clone(),
                 operations: Operations::default(),
                 this: weak.clone(),
@@ -355,6 +354,16 @@ impl RunningGateway {
         self.state.suspended.len()
     }
 
+    /// Limits the calls of each caller to each server as [`Gateway::rate_limit`] does, or with `None` not any more.
+    /// Returns whether that is another limit than before; the same one goes on counting.
+    ///
+    /// # Panics
+    ///
+    /// If the number of calls or the time is zero.
+    pub fn set_rate_limit(&self, limit: Option<(u32, Duration)>) -> bool {
+        self.state.rates.set(limit)
+    }
+
     /// Ends all calls, upstream connections and child processes.
     pub async fn close(&self) {
         self.state.suspended.clear();
@@ -413,7 +422,7 @@ pub(crate) struct GatewayState {
     /// The connections of clients that are watched for their end.
     pub(crate) watched: Mutex<HashSet<SessionKey>>,
     /// The rates of callers at each server.
-    pub(crate) rates: Option<RateTable>,
+    pub(crate) rates: RateLimits,
     pub(crate) audit: Option<SharedSink>,
     pub(crate) operations: Operations,
     this: Weak<GatewayState>,

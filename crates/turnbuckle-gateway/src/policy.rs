@@ -9,10 +9,14 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwapOption;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde_json::json;
 use turnbuckle_protocol::RpcError;
-use turnbuckle_server::relay::{RelayedRequest, is_scope};
+use turnbuckle_server::{
+    middleware::RateTable,
+    relay::{RelayedRequest, is_scope},
+};
 
 use crate::{
     StartError,
@@ -73,7 +77,7 @@ impl GatewayState {
             server: server.id,
             request,
         };
-        let Some(Err(wait)) = self.rates.as_ref().map(|rates| rates.acquire(&caller)) else {
+        let Err(wait) = self.rates.acquire(&caller) else {
             return Ok(());
         };
         observe(request, |record| record.set_refusal(Outcome::RateLimited));
@@ -81,6 +85,47 @@ impl GatewayState {
             rate_error(server.name()),
             wait.max(Duration::from_millis(1)),
         ))
+    }
+}
+
+/// The rates of callers, which can be changed while the gateway runs.
+pub(crate) struct RateLimits(ArcSwapOption<RateCounter>);
+
+struct RateCounter {
+    limit: (u32, Duration),
+    table: RateTable,
+}
+
+impl RateLimits {
+    pub(crate) fn new(limit: Option<(u32, Duration)>) -> Self {
+        Self(ArcSwapOption::new(limit.map(RateCounter::new)))
+    }
+
+    /// Sets another limit. Returns whether it was another one.
+    pub(crate) fn set(&self, limit: Option<(u32, Duration)>) -> bool {
+        let current = self.0.load();
+        let is_other = current.as_ref().map(|counter| counter.limit) != limit;
+        if is_other {
+            self.0.store(limit.map(RateCounter::new));
+        }
+        is_other
+    }
+
+    /// Counts an operation, or returns how long to wait for it.
+    fn acquire(&self, key: &impl Hash) -> Result<(), Duration> {
+        let counter = self.0.load();
+        let counter = counter.as_ref();
+        counter.map_or(Ok(()), |counter| counter.table.acquire(key))
+    }
+}
+
+impl RateCounter {
+    fn new(limit: (u32, Duration)) -> Arc<Self> {
+        let (calls, per) = limit;
+        Arc::new(Self {
+            limit,
+            table: RateTable::new(calls, per),
+        })
     }
 }
 

@@ -92,3 +92,23 @@ async fn lists_and_refused_requests_do_not_count() {
     );
     refused.await.expect_error(-32603);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_limit_can_be_changed_and_the_same_one_goes_on_counting() {
+    let gateway = limited().await;
+    let call = async || {
+        let client = caller(&gateway, "ada");
+        let response = client.post(&stateless_call("desk_change")).await;
+        response.status().as_u16()
+    };
+    assert_eq!((call().await, call().await, call().await), (200, 200, 503));
+
+    assert!(!gateway.set_rate_limit(Some((2, MINUTE))));
+    assert_eq!(call().await, 503);
+    assert!(gateway.set_rate_limit(Some((1, MINUTE))));
+    assert_eq!((call().await, call().await), (200, 503));
+    assert!(gateway.set_rate_limit(None));
+    for _ in 0..5 {
+        assert_eq!(call().await, 200);
+    }
+}
