@@ -15,7 +15,7 @@ use turnbuckle_protocol::{
     types::{Implementation, JsonObject, ServerCapabilities, SubscriptionFilter},
 };
 use turnbuckle_server::{
-    Server,
+    InvalidStateKeys, ServedEras, Server,
     middleware::SessionKey,
     relay::{Relay, RelayFuture, RelayedNotification, RelayedRequest, RelayedResult, WatchedTasks},
 };
@@ -83,6 +83,8 @@ impl PrefixMode {
 #[derive(Debug)]
 pub struct Gateway {
     info: Implementation,
+    /// The server in front, without its relay.
+    server: Server,
     upstreams: Vec<Upstream>,
     prefix: PrefixMode,
     catalog: CatalogSettings,
@@ -136,8 +138,10 @@ pub enum StartError {
 impl Gateway {
     /// Creates a gateway without servers. Name and version are those that clients and servers see.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        let info = Implementation::new(name, version);
         Self {
-            info: Implementation::new(name, version),
+            server: Server::new(&info.name, &info.version),
+            info,
             upstreams: Vec::new(),
             prefix: PrefixMode::Auto,
             catalog: CatalogSettings::default(),
@@ -232,6 +236,25 @@ impl Gateway {
         self
     }
 
+    /// Sets the eras that clients can use. Both by default.
+    #[must_use]
+    pub fn served_eras(mut self, eras: ServedEras) -> Self {
+        self.server = self.server.served_eras(eras);
+        self
+    }
+
+    /// Sets the secrets that encrypt request states, cursors and ids of tasks: gateways with the same secrets accept those
+    /// of each other, and after a restart. The first encrypts and all of them decrypt. A random key by default.
+    ///
+    /// A call that is suspended waits in one gateway. Any other one rejects its retry, and never starts the call again.
+    pub fn state_keys<S: AsRef<[u8]>>(
+        mut self,
+        secrets: impl IntoIterator<Item = S>,
+    ) -> Result<Self, InvalidStateKeys> {
+        self.server = self.server.try_state_keys(secrets)?;
+        Ok(self)
+    }
+
     /// Sends a record of every request to a sink, also of refused ones. Records have digests instead of arguments.
     #[must_use]
     pub fn audit(mut self, sink: impl AuditSink) -> Self {
@@ -276,7 +299,7 @@ impl Gateway {
         state.observe_servers();
         state.probe_all().await?;
         let relay = Arc::new(GatewayRelay(Arc::clone(&state)));
-        let server = Server::new(self.info.name, self.info.version).relay(relay);
+        let server = self.server.relay(relay);
         let _ = state.server.set(server.clone());
         tokio::spawn(maintain(Arc::downgrade(&state), self.idle_timeout));
         Ok(RunningGateway { state, server })

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnbuckle_client::LifecycleMode;
+use turnbuckle_gateway::Gateway;
 use turnbuckle_server::{Server, testing::Peer};
 
-use crate::upstreams::gateway;
+use crate::upstreams::{ConnectionCount, counted, desk, gateway};
 
 /// Calls the tool that requests input, and returns its result.
 async fn suspended(peer: &mut Peer) -> Value {
@@ -136,4 +137,67 @@ async fn a_caller_has_a_limited_number_of_suspended_calls() {
     let params = json!({ "name": "sign", "arguments": {} });
     let response = peer.request("tools/call", params).await;
     response.expect_error(-32603);
+}
+
+/// Gateways with a server each, and the same keys.
+async fn with_same_keys(mode: LifecycleMode, counts: &[ConnectionCount]) -> Vec<Server> {
+    let mut servers = Vec::new();
+    // Modern servers accept the states of each other, as instances do.
+    let desk = desk();
+    for count in counts {
+        let gateway = Gateway::new("gateway", "1.0.0")
+            .upstream(counted("desk", mode, desk.clone(), count))
+            .state_keys(["0123456789abcdef"])
+            .unwrap();
+        servers.push(gateway.start().await.unwrap().server());
+    }
+    servers
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_with_the_same_keys_continues_a_call_of_a_modern_server() {
+    let counts = [ConnectionCount::default(), ConnectionCount::default()];
+    let servers = with_same_keys(LifecycleMode::Modern, &counts).await;
+    let mut first = modern_peer(servers[0].clone()).await;
+    let mut second = modern_peer(servers[1].clone()).await;
+
+    let result = suspended(&mut first).await;
+    let key = result["inputRequests"].as_object().unwrap().keys().next();
+    assert!(key.is_some(), "{result}");
+    let response = second
+        .request("tools/call", retry(&result, &json!({})))
+        .await;
+    // The next round trip.
+    assert_eq!(response.expect_result()["resultType"], "input_required");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_with_the_same_keys_never_starts_a_suspended_call_again() {
+    let counts = [ConnectionCount::default(), ConnectionCount::default()];
+    let servers = with_same_keys(LifecycleMode::Legacy, &counts).await;
+    let mut first = modern_peer(servers[0].clone()).await;
+    let mut second = modern_peer(servers[1].clone()).await;
+
+    let result = suspended(&mut first).await;
+    let response = second
+        .request("tools/call", retry(&result, &json!({})))
+        .await;
+    let error = response.expect_error(-32602);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("call again"), "{error}");
+    // It opened no connection for the call: only the one at the start.
+    assert_eq!(counts[1].opened(), 1);
+    let resumed = first
+        .request("tools/call", retry(&result, &json!({})))
+        .await;
+    assert_eq!(resumed.expect_result()["resultType"], "input_required");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_key_is_rejected() {
+    assert!(
+        Gateway::new("gateway", "1.0.0")
+            .state_keys(["short"])
+            .is_err()
+    );
 }
