@@ -62,7 +62,7 @@ fn a_changed_file_adds_and_removes_servers_and_keeps_the_others() {
     // Broken: everything stays, and the error is printed.
     sandbox.write(FILE, &format!("{kept}{other}nonsense = 1\n"));
     bridge.signal(Signal::HUP);
-    thread::sleep(Duration::from_secs(1));
+    bridge.wait_for_stderr("the servers stay as they are");
     wait_for_tools(&sandbox, &bridge, |tools| {
         tools.contains("other_checkpoint_list")
     });

@@ -5,6 +5,8 @@ use std::{
     io::{BufRead, BufReader, Read as _, Write as _},
     net::TcpStream,
     process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Condvar, Mutex},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -13,9 +15,13 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
+/// The time that a test waits for a line on stderr.
+const LINE_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// A server that runs until it is stopped or dropped.
 pub(crate) struct ServeProcess {
     child: Child,
+    stderr: StderrText,
     /// The line that it printed.
     pub(crate) address: String,
 }
@@ -62,9 +68,11 @@ impl ServeProcess {
             .unwrap();
         let mut address = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let stderr = StderrText::read(child.stderr.take().unwrap());
         stdout.read_line(&mut address).unwrap();
         Self {
             child,
+            stderr,
             address: address.trim_end().to_owned(),
         }
     }
@@ -95,12 +103,14 @@ impl ServeProcess {
                 started_at.elapsed() < Duration::from_secs(20),
                 "it does not end"
             );
-            std::thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         };
-        let mut stderr_text = String::new();
-        let mut stderr = self.child.stderr.take().unwrap();
-        stderr.read_to_string(&mut stderr_text).unwrap();
-        (status, stderr_text)
+        (status, self.stderr.whole())
+    }
+
+    /// Waits until stderr has a text.
+    pub(crate) fn wait_for_stderr(&self, part: &str) {
+        self.stderr.wait_for(part);
     }
 
     /// Stops the server, and returns the text on stderr.
@@ -125,6 +135,55 @@ impl Drop for ServeProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// The text on stderr, which a thread reads.
+#[derive(Clone, Default)]
+struct StderrText(Arc<(Mutex<ReadText>, Condvar)>);
+
+#[derive(Default)]
+struct ReadText {
+    text: String,
+    is_complete: bool,
+}
+
+impl StderrText {
+    fn read(stderr: impl std::io::Read + Send + 'static) -> Self {
+        let read = Self::default();
+        let (reader, shared) = (BufReader::new(stderr), read.clone());
+        thread::spawn(move || {
+            let (state, changed) = &*shared.0;
+            for line in reader.split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line).into_owned();
+                state.lock().unwrap().text += &(line + "\n");
+                changed.notify_all();
+            }
+            state.lock().unwrap().is_complete = true;
+            changed.notify_all();
+        });
+        read
+    }
+
+    fn wait_for(&self, part: &str) {
+        let (state, changed) = &*self.0;
+        let is_missing = |read: &mut ReadText| !read.text.contains(part) && !read.is_complete;
+        let locked = state.lock().unwrap();
+        let (read, _) = changed
+            .wait_timeout_while(locked, LINE_TIMEOUT, is_missing)
+            .unwrap();
+        assert!(read.text.contains(part), "no `{part}` in: {}", read.text);
+    }
+
+    /// Returns the text once all writers have ended.
+    fn whole(&self) -> String {
+        let (state, changed) = &*self.0;
+        let locked = state.lock().unwrap();
+        let (read, _) = changed
+            .wait_timeout_while(locked, LINE_TIMEOUT, |read| !read.is_complete)
+            .unwrap();
+        assert!(read.is_complete, "stderr is still open: {}", read.text);
+        read.text.clone()
     }
 }
 
