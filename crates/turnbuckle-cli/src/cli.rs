@@ -98,7 +98,9 @@ fn bridge_option(argument: clap::Arg) -> clap::Arg {
         "token" => argument.help("Send this token to the server"),
         "yes" => argument.help("Approve project servers without asking"),
         "config" => argument.help("Read settings (.toml) or servers from this file"),
-        "era" => argument.hide(true),
+        "era" => argument
+            .help("Serve only clients of this era: legacy, modern")
+            .hide_possible_values(true),
         _ => argument,
     }
 }

@@ -6,17 +6,19 @@ mod reload;
 mod server_files;
 mod server_section;
 mod startup_message;
+mod state_keys;
 mod token_file;
 mod upstreams;
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
 use policy::{PolicyFiles, PolicyOptions};
 use reload::Reloader;
 use serde::Deserialize;
+use state_keys::StateKeys;
 use turnbuckle_gateway::{Gateway, PrefixMode, RunningGateway, StartError};
-use turnbuckle_server::stdio::Stdio;
+use turnbuckle_server::{ServedEras, stdio::Stdio};
 use turnbuckle_text::error_chain;
 use upstreams::{BridgedServer, BridgedServers};
 
@@ -87,6 +89,13 @@ pub(crate) struct BridgeCommand {
     #[arg(long, value_enum)]
     share: Option<ShareOption>,
 
+    /// Send calls to each legacy server one after the other
+    ///
+    /// A connection of all callers can then request input: a request of the server belongs to the call that runs. A call
+    /// that waits for its client delays the calls of all others.
+    #[arg(long)]
+    one_at_a_time: bool,
+
     /// End unused connections and programs after this time
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "5m")]
     idle: Duration,
@@ -127,6 +136,18 @@ pub(crate) struct BridgeCommand {
     /// Use this era of the protocol towards the servers [default: auto]
     #[arg(long, value_name = "ERA", value_enum)]
     server_era: Option<EraOption>,
+
+    /// Read the keys that seal request states from this file
+    ///
+    /// Request states, cursors and ids of tasks then stay valid after a restart, and at other bridges with the same file.
+    /// Each line is a key of 32 characters or more; the first seals, all of them open. Without the option, a key of this
+    /// process is used. Make a file with `(umask 077; openssl rand -hex 32 > FILE)`.
+    #[arg(long, value_name = "FILE")]
+    state_key_file: Option<PathBuf>,
+
+    /// The keys of the file.
+    #[arg(skip)]
+    state_keys: Option<StateKeys>,
 
     /// Accept requests for this host name or address; repeatable
     #[arg(long = "allow-host", value_name = "HOST")]
@@ -179,10 +200,6 @@ fn parse_listen_address(text: &str) -> std::result::Result<ListenAddress, String
 
 impl BridgeCommand {
     pub(crate) async fn run(mut self, context: &CommandContext) -> Result {
-        if context.options.era != EraOption::Auto {
-            return Err(CliError::could_not_run("`--era` has two sides here")
-                .hint("use --server-era; clients select their own"));
-        }
         let address = self.listen.take();
         let address = address.unwrap_or_else(|| ListenAddress::loopback(DEFAULT_PORT));
         let address = address.relative_to(&context.environment.cwd);
@@ -196,6 +213,10 @@ impl BridgeCommand {
         let access = access.resolve(&address, DEFAULT_PORT, &context.environment)?;
         self.has_authenticated_callers = access.authorization.is_some();
         self.policy_files = self.policy.open(context).await?;
+        self.state_keys = match &self.state_key_file {
+            Some(path) => Some(StateKeys::read(&context.environment.cwd.join(path))?),
+            None => None,
+        };
         let mut reloader = Reloader::new(&self, &address, context)?;
         let servers = upstreams::find(&self, &address, context, reloader.warnings())?;
         log::init(None, context)?;
@@ -319,13 +340,21 @@ impl BridgeCommand {
             .max_connections(self.max_connections.get())
             .max_name_length(self.max_name_length.into())
             .search_mode(self.search)
+            .served_eras(match context.options.era {
+                EraOption::Auto => ServedEras::Both,
+                EraOption::Modern => ServedEras::Modern,
+                EraOption::Legacy => ServedEras::Legacy,
+            })
             .prefix(match self.prefix {
                 PrefixOption::Auto => PrefixMode::Auto,
                 PrefixOption::Always => PrefixMode::Always,
                 PrefixOption::Never => PrefixMode::Never,
             });
-        if let Some(rate) = servers.rate {
-            gateway = gateway.rate_limit(rate.calls.get(), rate.per);
+        if let Some((calls, per)) = servers.rate_limit() {
+            gateway = gateway.rate_limit(calls, per);
+        }
+        if let Some(keys) = &self.state_keys {
+            gateway = keys.apply(gateway)?;
         }
         for server in servers.iter() {
             gateway = gateway.upstream(server.upstream(self, context).await?);

@@ -201,13 +201,6 @@ fn invalid_arguments_are_explained() {
     hint: put headers into the configuration of the server, or use `turnbuckle login`
     --- exit 2
     ");
-    insta::assert_snapshot!(sandbox.run(&["bridge", "SOCKET", "--era", "modern"]), @r"
-    --- stderr
-    error: `--era` has two sides here
-
-    hint: use --server-era; clients select their own
-    --- exit 2
-    ");
     insta::assert_snapshot!(sandbox.run(&["bridge", "SOCKET", "--listen", "0.0.0.0:0"]), @r"
     --- stderr
     error: 0.0.0.0:0 can be reached from other machines, and callers are not authenticated

@@ -158,7 +158,7 @@ fn errors_have_the_line_and_the_column() {
         assert!(message.starts_with(&expected), "{text}\n{message}");
         assert!(!message.contains("sesame"), "{message}");
     }
-    insta::assert_snapshot!(error("[servers.a]\nkey = 1\n"), @"~/.config/turnbuckle/bridge.toml:2:1: unknown field `key`, expected one of `command`, `args`, `env`, `url`, `headers`, `share`, `required`, `allow`, `deny`, `scopes`, `auth`, `forward-headers`, `timeout`, `era`");
+    insta::assert_snapshot!(error("[servers.a]\nkey = 1\n"), @"~/.config/turnbuckle/bridge.toml:2:1: unknown field `key`, expected one of `command`, `args`, `env`, `url`, `headers`, `share`, `one-at-a-time`, `required`, `allow`, `deny`, `scopes`, `auth`, `forward-headers`, `timeout`, `era`");
     insta::assert_snapshot!(error(cases[9].0), @"~/.config/turnbuckle/bridge.toml:2:10: no server `typo` is configured");
 }
 

@@ -185,3 +185,63 @@ fn metrics_are_not_served_to_other_machines() {
     --- exit 2
     ");
 }
+
+/// The file of the user, below the home directory.
+const FILE: &str = ".config/turnbuckle/bridge.toml";
+
+#[test]
+fn the_file_names_a_tool_lock_beside_it_and_the_option_takes_precedence() {
+    let bank = Bank::new();
+    let sandbox = &bank.sandbox;
+    sandbox.write(FILE, "[policy]\nlock = \"mcp.lock\"\n");
+    let missing = sandbox.run(&["bridge", "unix:bank"]);
+    assert!(
+        missing.contains("~/.config/turnbuckle/mcp.lock does not exist"),
+        "{missing}"
+    );
+
+    ServeProcess::bridge(sandbox, &["unix:bank", "--lock-update"]).stop();
+    let path = sandbox.path().join(".config/turnbuckle/mcp.lock");
+    assert!(fs::read_to_string(path).unwrap().contains("pay"));
+    bank.set_description("Pays the attacker");
+    let locked = ServeProcess::bridge(sandbox, &["unix:bank"]);
+    let tools = sandbox.run(&["tools", &locked.address]);
+    assert!(!tools.contains("pay"), "{tools}");
+    locked.stop();
+
+    write_lock(&bank);
+    let other = ServeProcess::bridge(sandbox, &["unix:bank", "--lock", "tools.lock"]);
+    let tools = sandbox.run(&["tools", &other.address]);
+    assert!(tools.contains("pay"), "{tools}");
+    other.stop();
+}
+
+#[test]
+fn an_update_without_a_tool_lock_is_an_error() {
+    let sandbox = Sandbox::new();
+
+    insta::assert_snapshot!(sandbox.run(&["bridge", "SOCKET", "--lock-update"]), @r"
+    --- stderr
+    error: --lock-update needs a tool lock
+
+    hint: name it with --lock FILE, or `lock` in `[policy]` of bridge.toml
+    --- exit 2
+    ");
+}
+
+#[test]
+fn another_tool_lock_in_a_changed_file_is_an_error() {
+    let bank = Bank::new();
+    let sandbox = &bank.sandbox;
+    sandbox.write(FILE, "[policy]\nlock = \"mcp.lock\"\n");
+    ServeProcess::bridge(sandbox, &["unix:bank", "--lock-update"]).stop();
+    let bridge = ServeProcess::bridge(sandbox, &["unix:bank"]);
+
+    sandbox.write(FILE, "[policy]\n");
+    bridge.signal(rustix::process::Signal::HUP);
+    bridge.wait_for_stderr("`lock` in `[policy]` has changed, and is read at the start only");
+
+    let tools = sandbox.run(&["tools", &bridge.address]);
+    assert!(tools.contains("pay"), "{tools}");
+    bridge.stop();
+}

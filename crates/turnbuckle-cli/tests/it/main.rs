@@ -13,6 +13,7 @@ mod bridge_policy;
 #[cfg(target_os = "linux")]
 mod bridge_processes;
 mod bridge_reload;
+mod bridge_state;
 mod calls;
 mod cancellation;
 mod check;

@@ -176,6 +176,12 @@ impl BridgeConfig {
         }
     }
 
+    /// Returns the absolute path of the tool lock.
+    pub(super) fn lock_path(&self, environment: &Environment) -> Option<PathBuf> {
+        let path = self.policy.lock.as_deref();
+        path.map(|path| self.resolve_path(path, environment))
+    }
+
     /// Returns an error for the first secret of a file that others can read.
     fn reject_secrets(&self) -> Result {
         let secrets = self

@@ -13,7 +13,7 @@ use turnbuckle_gateway::{Gateway, RunningGateway, Upstream};
 use turnbuckle_server::middleware::JsonLines;
 
 use self::{lock_file::ToolLockFile, metrics::MetricsListener};
-use super::upstreams::BridgedServer;
+use super::{server_files, upstreams::BridgedServer};
 use crate::{
     context::CommandContext,
     error::{CliError, Result},
@@ -27,7 +27,7 @@ pub(super) struct PolicyOptions {
     lock: Option<PathBuf>,
 
     /// Write the definitions of the servers to the tool lock
-    #[arg(long, requires = "lock")]
+    #[arg(long)]
     lock_update: bool,
 
     /// Append a record of every request to this file
@@ -43,6 +43,8 @@ pub(super) struct PolicyOptions {
 #[derive(Debug, Default)]
 pub(super) struct PolicyFiles {
     lock: Option<ToolLockFile>,
+    /// The tool lock of the configuration file at the start.
+    configured_lock: Option<PathBuf>,
     audit: Option<JsonLines>,
     metrics: Option<MetricsListener>,
 }
@@ -51,12 +53,19 @@ impl PolicyOptions {
     /// Opens everything before the bridge serves anything.
     pub(super) async fn open(&self, context: &CommandContext) -> Result<PolicyFiles> {
         let folder = &context.environment.cwd;
-        let lock = self.lock.as_ref().map(|path| folder.join(path));
+        let configured_lock = server_files::lock_path(context)?;
+        let given = self.lock.as_ref().map(|path| folder.join(path));
+        let lock = given.or(configured_lock.clone());
+        if lock.is_none() && self.lock_update {
+            return Err(CliError::could_not_run("--lock-update needs a tool lock")
+                .hint("name it with --lock FILE, or `lock` in `[policy]` of bridge.toml"));
+        }
         Ok(PolicyFiles {
             lock: match lock {
                 Some(path) => Some(ToolLockFile::open(path, self.lock_update)?),
                 None => None,
             },
+            configured_lock,
             audit: match &self.audit {
                 Some(path) => Some(open_audit_log(&folder.join(path))?),
                 None => None,
@@ -76,6 +85,15 @@ impl PolicyFiles {
             Some(lock) => lock.apply(upstream, &server.name),
             None => Ok(upstream),
         }
+    }
+
+    /// Returns an error if the configuration file names another tool lock than at the start.
+    pub(super) fn check_lock(&self, configured: Option<&Path>) -> Result {
+        if configured == self.configured_lock.as_deref() {
+            return Ok(());
+        }
+        let message = "`lock` in `[policy]` has changed, and is read at the start only";
+        Err(CliError::could_not_run(message).hint("restart the bridge"))
     }
 
     /// Records what a gateway does.

@@ -91,22 +91,26 @@ impl<'a> Reloader<'a> {
                 }
             }
             let message = match self.reload(gateway).await {
-                Ok(reload) if reload.is_empty() => continue,
-                Ok(reload) => describe(&reload),
+                Ok(changes) if changes.is_empty() => continue,
+                Ok(changes) => changes,
                 Err(failure) => format!("the servers stay as they are\n{}", failure.render()),
             };
             self.context.ui.print(&message);
         }
     }
 
-    async fn reload(&mut self, gateway: &RunningGateway) -> Result<Reload> {
+    /// Reads the files again, and applies them. Returns what has changed, as text.
+    async fn reload(&mut self, gateway: &RunningGateway) -> Result<String> {
         let found = upstreams::find(self.bridge, self.listen, &self.context, &mut self.warnings)?;
+        self.bridge.policy_files.check_lock(found.lock.as_deref())?;
         let mut upstreams: Vec<Upstream> = Vec::new();
         for server in found.iter() {
             upstreams.push(server.upstream(self.bridge, &self.context).await?);
         }
         let reloaded = gateway.reload(upstreams).await;
-        reloaded.map_err(|error| CliError::could_not_run(error_chain(&error)))
+        let reload = reloaded.map_err(|error| CliError::could_not_run(error_chain(&error)))?;
+        let has_other_rate = gateway.set_rate_limit(found.rate_limit());
+        Ok(describe(&reload, has_other_rate))
     }
 }
 
@@ -119,7 +123,18 @@ fn file_states(context: &CommandContext) -> FileStates {
     files.filter_map(state).collect()
 }
 
-fn describe(reload: &Reload) -> String {
+fn describe(reload: &Reload, has_other_rate: bool) -> String {
+    let mut text = String::new();
+    if !reload.is_empty() {
+        text += &describe_servers(reload);
+    }
+    if has_other_rate {
+        text += "policy: changed rate\n";
+    }
+    text
+}
+
+fn describe_servers(reload: &Reload) -> String {
     let parts = [
         ("added", &reload.added),
         ("changed", &reload.changed),

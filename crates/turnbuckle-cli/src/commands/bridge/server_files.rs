@@ -47,6 +47,13 @@ pub(super) fn watched_files(context: &CommandContext) -> Vec<PathBuf> {
     files
 }
 
+/// Returns the path of the tool lock that the configuration file names.
+pub(super) fn lock_path(context: &CommandContext) -> Result<Option<PathBuf>> {
+    let (bridge_file, _) = named_files(context);
+    let config = BridgeConfig::find(bridge_file, &context.environment)?;
+    Ok(config.lock_path(&context.environment))
+}
+
 /// Returns the files of `--config`: a TOML file is that of the bridge, any other one has servers.
 fn named_files(context: &CommandContext) -> (Option<&Path>, Option<&Path>) {
     let named = context.options.config.as_deref();

@@ -23,6 +23,7 @@ pub(in super::super) struct ServerSection {
     url: Option<Spanned<String>>,
     headers: Option<Spanned<BTreeMap<String, Secret>>>,
     pub(in super::super) share: Option<ShareOption>,
+    pub(in super::super) one_at_a_time: bool,
     pub(in super::super) required: bool,
     pub(in super::super) allow: Vec<String>,
     pub(in super::super) deny: Vec<String>,
@@ -37,9 +38,11 @@ pub(in super::super) struct ServerSection {
 }
 
 /// The settings for all servers.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(in super::super) struct PolicySection {
+    /// The tool lock.
+    pub(in super::super) lock: Option<PathBuf>,
     pub(in super::super) rate: Option<RateSection>,
 }
 

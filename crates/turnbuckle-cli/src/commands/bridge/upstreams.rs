@@ -61,7 +61,16 @@ impl Warnings {
 pub(super) struct BridgedServers {
     servers: Vec<BridgedServer>,
     /// The maximum rate of requests of a caller to one server.
-    pub(super) rate: Option<RateSection>,
+    rate: Option<RateSection>,
+    /// The tool lock of the configuration file.
+    pub(super) lock: Option<PathBuf>,
+}
+
+impl BridgedServers {
+    /// Returns the rate as the gateway needs it.
+    pub(super) fn rate_limit(&self) -> Option<(u32, Duration)> {
+        self.rate.map(|rate| (rate.calls.get(), rate.per))
+    }
 }
 
 impl Deref for BridgedServers {
@@ -88,6 +97,7 @@ pub(super) struct BridgedServer {
 #[derive(Clone, Debug, Default)]
 struct ServerSettings {
     share: Option<ShareOption>,
+    one_at_a_time: bool,
     required: bool,
     allow: Vec<String>,
     deny: Vec<String>,
@@ -154,6 +164,7 @@ pub(super) fn find(
     Ok(BridgedServers {
         servers,
         rate: files.config.policy.rate,
+        lock: files.config.lock_path(&context.environment),
     })
 }
 
@@ -197,6 +208,7 @@ fn settings(
     }
     Ok(ServerSettings {
         share: given.share,
+        one_at_a_time: given.one_at_a_time,
         required: given.required,
         allow: given.allow.clone(),
         deny: given.deny.clone(),
@@ -258,6 +270,7 @@ impl BridgedServer {
             .fingerprint(self.fingerprint())
             .forward_headers(settings.forward_headers.iter().cloned())
             .required(settings.required)
+            .one_at_a_time(bridge.one_at_a_time || settings.one_at_a_time)
             .sharing(sharing(bridge.share.or(settings.share)))
             .lifecycle_mode(match bridge.server_era.or(settings.era) {
                 None | Some(EraOption::Auto) => LifecycleMode::Auto,
