@@ -9,13 +9,14 @@ use std::{
     },
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     auth_server::AuthServer,
     fake_http::{FakeHttp, FakeResponse},
     sandbox::Sandbox,
-    serve_process::ServeProcess,
+    serve_authorization::Issuer,
+    serve_process::{ServeProcess, get},
 };
 
 /// The file of the user, below the home directory.
@@ -200,4 +201,174 @@ fn a_server_that_requires_a_login_is_named_with_the_command() {
         );
         bridge.stop();
     }
+}
+
+#[test]
+fn tokens_of_an_issuer_are_verified_and_their_scopes_required() {
+    const AUDIENCE: &str = "https://bridge.example/mcp";
+    let sandbox = Sandbox::new();
+    let issuer = Issuer::start();
+    sandbox.write(FILE, "[servers.s]\nscopes = { \"picture\" = \"sky\" }\n");
+    let words = ["SOCKET", "--json", "--auth-issuer", &issuer.url];
+    let words = [
+        &words[..],
+        &["--audience", AUDIENCE, "--require-scope", "weather"],
+    ]
+    .concat();
+    let mut bridge = ServeProcess::bridge(&sandbox, &words);
+    let started: Value = serde_json::from_str(&bridge.address).unwrap();
+    assert_eq!(started["url"], AUDIENCE);
+    let health = started["health"].as_str().unwrap();
+    bridge.address = health.replace("/healthz", "/mcp");
+    let call = |tool: &[&str], audience: &str, scope: &str| {
+        let token = issuer.token_with_scope("ada", audience, scope);
+        let words = ["call", &bridge.address, "--token", &token];
+        sandbox.run(&[&words[..], tool].concat())
+    };
+    let forecast = ["forecast", "city=Oslo"];
+
+    let called = call(&forecast, AUDIENCE, "weather");
+    assert!(called.contains("Sun over Oslo"), "{called}");
+    let elsewhere = call(&forecast, "https://elsewhere.example/mcp", "weather");
+    assert!(elsewhere.contains("401"), "{elsewhere}");
+    let without_scope = call(&forecast, AUDIENCE, "other");
+    assert!(without_scope.contains("403"), "{without_scope}");
+    let refused = call(&["picture"], AUDIENCE, "weather");
+    assert!(refused.contains("--- exit 2"), "{refused}");
+    let allowed = call(&["picture"], AUDIENCE, "weather sky");
+    assert!(!allowed.contains("--- exit"), "{allowed}");
+
+    let metadata = "/.well-known/oauth-protected-resource/mcp";
+    let metadata = get(&bridge.address.replace("/mcp", metadata));
+    assert!(metadata.contains(&issuer.url), "{metadata}");
+    bridge.stop();
+}
+
+#[test]
+fn callers_share_a_connection_by_principal() {
+    let sandbox = Sandbox::new();
+    let (ada, bo) = (
+        "ada-token-of-the-test-sandbox",
+        "bo-token-of-the-test-sandbox",
+    );
+    write_secret(&sandbox, "tokens", &format!("{ada} ada\n{bo} bo\n"));
+    let sessions_for = |share: &str| {
+        let server = FakeHttp::start(answer);
+        let words = [&server.url, "--share", share, "--token-file", "tokens"];
+        let bridge = ServeProcess::bridge(&sandbox, &words);
+        let count = || {
+            let seen = server.seen();
+            let sessions = seen.iter().filter(|request| request.rpc() == "initialize");
+            sessions.count()
+        };
+        let at_start = count();
+        let mut opened = Vec::new();
+        for token in [ada, ada, bo] {
+            let words = ["call", &bridge.address, "x", "--token", token];
+            let called = sandbox.run(&[&words[..], &["--era", "legacy"]].concat());
+            assert!(called.contains("done"), "{called}");
+            opened.push(count() - at_start);
+        }
+        bridge.stop();
+        opened
+    };
+
+    assert_eq!(sessions_for("principal"), [1, 1, 2]);
+    assert_eq!(sessions_for("session"), [1, 2, 3]);
+}
+
+/// Credentials of a client, with a secret that tests find again: `me:sesame`.
+const CLIENT: &str =
+    "kind = \"client-credentials\", client-id = \"me\", client-secret-file = \"~/secret\"";
+
+/// Returns the request texts that have the secret or the token of the tests.
+fn with_secrets(server: &FakeHttp) -> Vec<String> {
+    let seen = server
+        .seen()
+        .into_iter()
+        .map(|request| format!("{request:?}"));
+    let has_secret = |text: &String| text.contains("sesame") || text.contains("bWU6c2VzYW1l");
+    seen.filter(has_secret).collect()
+}
+
+#[test]
+fn a_redirect_to_another_origin_gets_no_credentials() {
+    let sandbox = Sandbox::new();
+    let elsewhere = FakeHttp::start(answer);
+    let location = elsewhere.url.clone();
+    let server =
+        FakeHttp::start(move |_| FakeResponse::StatusWith(307, "location", location.clone()));
+    write_secret(&sandbox, "token", "sesame\n");
+    let auth = "kind = \"token-file\", file = \"~/token\"";
+    sandbox.write(FILE, &section(&server.url, auth));
+
+    let failed = sandbox.run(&["bridge", "--listen", "127.0.0.1:0"]);
+
+    assert!(failed.contains("--- exit 2"), "{failed}");
+    assert!(!with_secrets(&server).is_empty(), "{:?}", server.seen());
+    assert!(
+        with_secrets(&elsewhere).is_empty(),
+        "{:?}",
+        elsewhere.seen()
+    );
+}
+
+#[test]
+fn a_challenge_for_another_resource_gets_no_credentials() {
+    let sandbox = Sandbox::new();
+    // The metadata of another origin names a resource there, and an authorization server that asks for the secret.
+    let elsewhere = FakeHttp::start(|request| {
+        let origin = format!("http://{}", request.header("host").unwrap_or_default());
+        FakeResponse::Json(
+            json!({
+                "resource": format!("{origin}/mcp"),
+                "authorization_servers": [origin],
+                "issuer": origin,
+                "token_endpoint": format!("{origin}/token"),
+                "access_token": "stolen", "token_type": "Bearer",
+            }),
+            None,
+        )
+    });
+    let origin = elsewhere.url.strip_suffix("/mcp").unwrap();
+    let place = format!("{origin}/.well-known/oauth-protected-resource/mcp");
+    let server = FakeHttp::start(move |_| {
+        let challenge = format!("Bearer resource_metadata=\"{place}\"");
+        FakeResponse::StatusWith(401, "www-authenticate", challenge)
+    });
+    write_secret(&sandbox, "secret", "sesame\n");
+    sandbox.write(FILE, &section(&server.url, CLIENT));
+
+    let failed = sandbox.run(&["bridge", "--listen", "127.0.0.1:0"]);
+
+    assert!(failed.contains("--- exit 2"), "{failed}");
+    assert!(!server.seen().is_empty());
+    for fake in [&server, &elsewhere] {
+        assert!(with_secrets(fake).is_empty(), "{:?}", fake.seen());
+    }
+}
+
+#[test]
+fn a_changed_rate_is_used_after_a_reload() {
+    let sandbox = Sandbox::new();
+    let server = FakeHttp::start(answer);
+    let text = |rate: &str| format!("[servers.weather]\nurl = \"{}\"\n{rate}", server.url);
+    let limited = text("[policy]\nrate = { calls = 1, per = \"1h\" }\n");
+    sandbox.write(FILE, &limited);
+    let bridge = ServeProcess::bridge(&sandbox, &[]);
+    let call = || sandbox.run(&["call", &bridge.address, "x"]);
+
+    assert!(call().contains("done"));
+    let refused = call();
+    assert!(refused.contains("too many calls"), "{refused}");
+    sandbox.write(FILE, &text(""));
+    bridge.signal(rustix::process::Signal::HUP);
+    bridge.wait_for_stderr("policy: changed rate");
+    for _ in 0..3 {
+        let called = call();
+        assert!(called.contains("done"), "{called}");
+    }
+
+    let stderr = bridge.stop();
+    assert!(!stderr.contains("servers: changed"), "{stderr}");
 }

@@ -10,7 +10,9 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    bridge_processes::{call, initialize, post},
+    bridge_processes::{
+        SERVER as SHELL_SERVER, call, initialize, open_session, post, wait_for_programs,
+    },
     sandbox::Sandbox,
     serve_process::ServeProcess,
 };
@@ -144,6 +146,37 @@ fn floods_cut_sessions_and_hostile_results_leave_the_memory_bounded() {
     let most = memory(&bridge, "VmHWM:");
     assert!(most < 1024 * 1024, "{most} KiB");
     drop(unread);
+    bridge.stop();
+}
+
+/// Sessions with a program each, of clients that disconnect without ending them.
+#[test]
+fn a_thousand_cut_sessions_leave_no_program_and_bounded_memory() {
+    const SESSIONS: usize = 1_000;
+    let sandbox = Sandbox::new();
+    sandbox.write("server.sh", SHELL_SERVER);
+    let words = ["--server-era", "legacy", "--max-connections", "16"];
+    let words = [&words[..], &["--idle", "5s", "--", "sh", "server.sh"]].concat();
+    let bridge = ServeProcess::bridge(&sandbox, &words);
+    let url = &bridge.address;
+    let cut = |count: usize| {
+        for _ in 0..count {
+            open_session(url);
+        }
+    };
+    cut(50);
+    let before = memory(&bridge, "VmRSS:");
+
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| cut(SESSIONS / 4));
+        }
+    });
+    wait_for_programs(&bridge, |count| count == 0, Duration::from_secs(40));
+
+    let more = memory(&bridge, "VmRSS:").saturating_sub(before);
+    eprintln!("{more} KiB more after {SESSIONS} sessions");
+    assert!(more < 32 * 1024, "{more} KiB");
     bridge.stop();
 }
 

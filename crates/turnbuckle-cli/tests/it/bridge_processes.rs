@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::{sandbox::Sandbox, serve_process::ServeProcess};
 
 /// A legacy server in a shell: tools that die, and text on stderr that clients must not see.
-const SERVER: &str = r#"
+pub(crate) const SERVER: &str = r#"
 echo 'SECRET on stderr' >&2
 while IFS= read -r line; do
   case $line in *'"id":'*) ;; *) continue ;; esac
@@ -89,7 +89,11 @@ fn wait_until_gone(groups: &BTreeSet<u32>, limit: Duration) -> Duration {
 }
 
 /// Waits until the bridge has a number of programs.
-fn wait_for_programs(bridge: &ServeProcess, is_right: impl Fn(usize) -> bool, limit: Duration) {
+pub(crate) fn wait_for_programs(
+    bridge: &ServeProcess,
+    is_right: impl Fn(usize) -> bool,
+    limit: Duration,
+) {
     let started_at = Instant::now();
     while !is_right(groups_of(bridge.id()).len()) {
         let left = groups_of(bridge.id());
@@ -136,7 +140,7 @@ pub(crate) fn initialize(url: &str) -> (String, String) {
 }
 
 /// Opens a session, and lists the tools, which starts a program. Returns the session id.
-fn open_session(url: &str) -> String {
+pub(crate) fn open_session(url: &str) -> String {
     let (session, _) = initialize(url);
     let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
     let (_, listed) = post(url, Some(&session), &list);
@@ -230,6 +234,7 @@ fn assert_end_leaves_nothing(signal: Signal, limit: Duration) {
         bridge.signal(signal);
 
         let took = wait_until_gone(&groups, limit);
+        eprintln!("{signal:?} {command:?}: programs gone after {took:?}");
         let (status, stderr) = bridge.wait();
         let is_success = [Signal::TERM, Signal::QUIT].contains(&signal);
         assert_eq!(
@@ -245,7 +250,7 @@ fn assert_end_leaves_nothing(signal: Signal, limit: Duration) {
     });
 }
 
-// The limits are 5 seconds after SIGTERM and 2 after SIGKILL; the rest is for a busy machine.
+// The limits are 5 seconds after SIGTERM and 2 after SIGKILL; the rest is for a busy machine. The output has the times.
 
 #[test]
 fn sigterm_of_the_bridge_ends_wrappers_that_fork() {
@@ -277,8 +282,13 @@ fn fifty_cut_sessions_leave_no_program() {
     }
     assert!(groups_of(bridge.id()).len() > 40);
 
-    wait_for_programs(&bridge, |count| count == 0, Duration::from_secs(40));
+    let cut_at = Instant::now();
+    wait_for_programs(&bridge, |count| count == 0, Duration::from_secs(30));
 
+    eprintln!(
+        "programs gone {:?} after the last session",
+        cut_at.elapsed()
+    );
     bridge.stop();
 }
 

@@ -35,12 +35,16 @@ pub(crate) struct RecordedRequest {
     headers: Vec<(String, String)>,
     /// The body as JSON; null if there is none.
     pub(crate) body: Value,
+    /// The body as text.
+    pub(crate) text: String,
 }
 
 /// A response.
 pub(crate) enum FakeResponse {
     /// A status without a body.
     Status(u16),
+    /// A status without a body, and a header.
+    StatusWith(u16, &'static str, String),
     /// A JSON body with an optional header.
     Json(Value, Option<(&'static str, &'static str)>),
     /// A page.
@@ -120,6 +124,9 @@ fn serve(stream: TcpStream, respond: &Responder, log: &RequestLog) {
         log.changed.notify_all();
         let (head, body) = match reply {
             FakeResponse::Status(status) => (format!("{status} Status"), String::new()),
+            FakeResponse::StatusWith(status, name, value) => {
+                (format!("{status} Status\r\n{name}: {value}"), String::new())
+            }
             FakeResponse::Json(body, header) => {
                 let header = header.map(|(name, value)| format!("\r\n{name}: {value}"));
                 let head = format!(
@@ -153,12 +160,9 @@ fn serve(stream: TcpStream, respond: &Responder, log: &RequestLog) {
 fn read(reader: &mut BufReader<TcpStream>) -> Option<RecordedRequest> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
+    let mut words = line.split(' ');
     let mut seen = RecordedRequest {
-        method: line
-            .split(' ')
-            .next()
-            .filter(|word| !word.is_empty())?
-            .to_owned(),
+        method: words.next().filter(|word| !word.is_empty())?.to_owned(),
         ..RecordedRequest::default()
     };
     loop {
@@ -176,5 +180,6 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<RecordedRequest> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     seen.body = serde_json::from_slice(&body).unwrap_or_default();
+    seen.text = String::from_utf8_lossy(&body).into_owned();
     Some(seen)
 }

@@ -54,6 +54,11 @@ impl PendingLogin {
         get(location.unwrap_or_else(|| panic!("{sent_on}")))
     }
 
+    /// Returns the program, and its stderr.
+    pub(crate) fn into_program(self) -> (Child, BufReader<std::process::ChildStderr>) {
+        (self.child, self.stderr)
+    }
+
     /// Waits for the end, and returns the output.
     pub(crate) fn end(mut self, sandbox: &Sandbox, auth_server: &AuthServer) -> String {
         self.stderr.read_to_string(&mut self.stderr_text).unwrap();

@@ -7,6 +7,7 @@ mod bridge;
 #[cfg(feature = "tls")]
 mod bridge_authorization;
 mod bridge_config;
+mod bridge_front;
 #[cfg(target_os = "linux")]
 mod bridge_hostile;
 mod bridge_policy;

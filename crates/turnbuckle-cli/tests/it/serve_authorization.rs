@@ -261,13 +261,13 @@ fn tokens_of_an_issuer_are_verified_with_its_keys() {
 }
 
 /// An authorization server with metadata and keys.
-struct Issuer {
-    url: String,
+pub(crate) struct Issuer {
+    pub(crate) url: String,
     key: SigningKey,
 }
 
 impl Issuer {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let key = SigningKey::generate().unwrap();
@@ -295,11 +295,17 @@ impl Issuer {
     }
 
     fn token(&self, subject: &str, audience: &str) -> String {
+        self.token_with_scope(subject, audience, "")
+    }
+
+    pub(crate) fn token_with_scope(&self, subject: &str, audience: &str, scope: &str) -> String {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap()
             .as_secs();
-        let claims = json!({ "iss": self.url, "sub": subject, "aud": audience, "exp": now + 600 });
+        let claims = json!({
+            "iss": self.url, "sub": subject, "aud": audience, "scope": scope, "exp": now + 600,
+        });
         let header = Map::from_iter([("typ".to_owned(), json!("at+jwt"))]);
         self.key.sign(header, &claims).unwrap()
     }

@@ -39,6 +39,12 @@ impl ServeProcess {
         Self::spawn(sandbox.command(&words))
     }
 
+    /// Starts a bridge that listens elsewhere, and waits until it prints its address.
+    pub(crate) fn bridge_at(sandbox: &Sandbox, address: &str, words: &[&str]) -> Self {
+        let words = [&["bridge", "--listen", address], words].concat();
+        Self::spawn(sandbox.command(&words))
+    }
+
     /// Starts a server on a free port, with resource limits that a shell sets.
     pub(crate) fn with_ulimit(sandbox: &Sandbox, ulimit: &str) -> Self {
         let own = sandbox.command(&["serve", "--listen", "127.0.0.1:0"]);

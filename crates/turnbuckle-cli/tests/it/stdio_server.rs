@@ -18,12 +18,17 @@ pub(crate) struct StdioServer {
 impl StdioServer {
     /// Starts a program.
     pub(crate) fn start(command: &mut Command) -> Self {
-        let mut child = command
+        let child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
+        Self::of(child)
+    }
+
+    /// Uses a program that runs, with pipes for its input and output.
+    pub(crate) fn of(mut child: Child) -> Self {
         Self {
             stdin: child.stdin.take(),
             stdout: BufReader::new(child.stdout.take().unwrap()),
