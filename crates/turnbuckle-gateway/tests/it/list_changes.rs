@@ -15,6 +15,7 @@ use turnbuckle_server::{CacheHint, Server, Tool, testing::Peer};
 
 use crate::{
     failing_server::{Scripted, Step, is_call, result},
+    scripted::{ScriptedConnection, scripted_with},
     scripts::{Script, initialized, members, text, tools},
     upstreams::{start, upstream},
 };
@@ -310,4 +311,47 @@ async fn a_list_whose_changes_are_not_granted_is_kept_for_thirty_seconds() {
     tokio::time::sleep(Duration::from_secs(11)).await;
     assert_eq!(tool_count(&mut peer).await, 2);
     assert!(server.received("subscriptions/listen").len() > 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_listen_request_is_acknowledged_before_the_old_one_is_dropped() {
+    let declared = json!({
+        "tools": { "listChanged": true },
+        "resources": { "listChanged": true, "subscribe": true },
+    });
+    let (upstream, mut server) = scripted_with("scripted", LifecycleMode::Modern, &declared);
+    let (gateway, (mut connection, first)) = tokio::join!(start([upstream]), async {
+        let mut connection = server.connection().await;
+        let first = connection.expect("subscriptions/listen").await;
+        acknowledge(&mut connection, &first).await;
+        (connection, first)
+    });
+    let mut peer = Peer::connect(gateway.server()).await;
+
+    let listen = peer.listen(json!({ "resourceSubscriptions": ["x:1"] }));
+    let server = async {
+        let second = connection.receive().await.unwrap();
+        assert_eq!(second["method"], "subscriptions/listen", "{second}");
+        let filter = &second["params"]["notifications"];
+        assert_eq!(filter["resourceSubscriptions"], json!(["x:1"]), "{second}");
+        assert_eq!(filter["toolsListChanged"], true);
+        // Until it is acknowledged, the first one stays.
+        let quiet = Duration::from_secs(3);
+        let next = tokio::time::timeout(quiet, connection.receive()).await;
+        assert!(next.is_err(), "{next:?}");
+        acknowledge(&mut connection, &second).await;
+        let cancelled = connection.expect("notifications/cancelled").await;
+        assert_eq!(cancelled["params"]["requestId"], first["id"]);
+    };
+    tokio::join!(listen, server);
+}
+
+/// Grants everything that a listen request asks for.
+async fn acknowledge(connection: &mut ScriptedConnection, request: &Value) {
+    let params = json!({
+        "notifications": request["params"]["notifications"],
+        "_meta": { "io.modelcontextprotocol/subscriptionId": request["id"] },
+    });
+    let method = "notifications/subscriptions/acknowledged";
+    connection.notify(method, params).await;
 }

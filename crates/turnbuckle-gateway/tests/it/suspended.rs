@@ -7,7 +7,7 @@ use turnbuckle_client::LifecycleMode;
 use turnbuckle_gateway::Gateway;
 use turnbuckle_server::{Server, testing::Peer};
 
-use crate::upstreams::{ConnectionCount, counted, desk, gateway};
+use crate::upstreams::{ConnectionCount, counted, desk, gateway, peer_of, upstream};
 
 /// Calls the tool that requests input, and returns its result.
 async fn suspended(peer: &mut Peer) -> Value {
@@ -200,4 +200,38 @@ async fn a_short_key_is_rejected() {
             .state_keys(["short"])
             .is_err()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_callers_together_have_a_limited_number_of_suspended_calls() {
+    let gateway = Gateway::new("gateway", "1")
+        .upstream(upstream("desk", LifecycleMode::Legacy, desk()))
+        .max_connections(100);
+    let gateway = gateway.start().await.unwrap();
+    let all = json!({ "elicitation": { "form": {} }, "sampling": {}, "roots": {} });
+    let connect = async |caller: usize| {
+        let peer = peer_of(&gateway, &format!("caller {caller}")).modern();
+        peer.capabilities(all.clone()).await
+    };
+    let mut last = Value::Null;
+    let mut kept = Vec::new();
+    for caller in 0..64 {
+        let mut peer = connect(caller).await;
+        for _ in 0..16 {
+            last = suspended(&mut peer).await;
+        }
+        kept.push(peer);
+    }
+    assert_eq!(gateway.suspended_calls(), 1_024);
+
+    let mut late = connect(64).await;
+    let params = json!({ "name": "sign", "arguments": {} });
+    let refused = late.request("tools/call", params).await;
+    refused.expect_error(-32603);
+    assert_eq!(gateway.suspended_calls(), 1_024);
+
+    // The others go on.
+    let mut peer = connect(63).await;
+    let next = peer.request("tools/call", retry(&last, &json!({}))).await;
+    assert_eq!(next.expect_result()["resultType"], "input_required");
 }

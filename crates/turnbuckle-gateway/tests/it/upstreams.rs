@@ -13,9 +13,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_client::{LifecycleMode, Target, ndjson::NdjsonClient};
 use turnbuckle_gateway::{Gateway, RunningGateway, Upstream};
-use turnbuckle_protocol::types::LogLevel;
+use turnbuckle_protocol::{Principal, types::LogLevel};
 use turnbuckle_server::{
     Context, Elicitation, Prompt, Resource, SamplingBuilder, Server, Tool, ToolError,
+    ndjson::NdjsonServer, testing::PeerBuilder,
 };
 
 /// Both eras of an upstream server.
@@ -153,6 +154,12 @@ pub(crate) async fn start(upstreams: impl IntoIterator<Item = Upstream>) -> Runn
     let gateway = Gateway::new("gateway", "1.0.0");
     let gateway = upstreams.into_iter().fold(gateway, Gateway::upstream);
     gateway.start().await.expect("the servers can be reached")
+}
+
+/// Returns an authenticated client.
+pub(crate) fn peer_of(gateway: &RunningGateway, subject: &str) -> PeerBuilder {
+    let principal = Principal::new("https://issuer.example", subject);
+    PeerBuilder::ndjson(NdjsonServer::new(gateway.server()).principal(principal))
 }
 
 /// A client that responds to every request.
