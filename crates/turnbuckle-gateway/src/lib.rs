@@ -24,6 +24,7 @@ mod raw_json;
 mod reload;
 mod routing;
 mod tasks;
+pub mod testing;
 mod tool_lock;
 mod upstream;
 mod uri_spellings;

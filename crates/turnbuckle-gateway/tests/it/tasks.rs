@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_client::LifecycleMode;
-use turnbuckle_gateway::RunningGateway;
+use turnbuckle_gateway::{RunningGateway, testing::every_pair};
 use turnbuckle_server::{
     Context, Elicitation, Server, TaskSupport, Tool, ToolError,
     testing::{Peer, PeerBuilder},
@@ -64,17 +64,6 @@ fn peers(server: &Server) -> [PeerBuilder; 2] {
     ]
 }
 
-/// Runs a test for both eras of clients and servers.
-async fn every_pair(test: impl AsyncFn(PeerBuilder, &str)) {
-    for mode in ERAS {
-        let gateway = gateway(mode).await;
-        let [legacy, modern] = peers(&gateway.server());
-        test(legacy, &format!("legacy client, {mode:?}")).await;
-        test(modern, &format!("modern client, {mode:?}")).await;
-        gateway.close().await;
-    }
-}
-
 /// Calls a tool as a task, and returns the task.
 async fn start_task(peer: &mut Peer, tool: &str) -> Value {
     let params = json!({ "name": tool, "arguments": {}, "task": { "ttl": 600_000 } });
@@ -95,7 +84,7 @@ fn id(task: &Value) -> &str {
 
 #[tokio::test(start_paused = true)]
 async fn results_errors_and_input_of_tasks_pass_in_every_pair() {
-    every_pair(async |peer, pair| {
+    every_pair(workshop, async |peer, pair| {
         let mut peer = peer.tasks().respond_with(client).await;
         let report = peer.call_tool("report", json!({})).await;
         assert_eq!(report.text(), "done", "{pair}");
@@ -111,7 +100,7 @@ async fn results_errors_and_input_of_tasks_pass_in_every_pair() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_has_one_id_until_its_end() {
-    every_pair(async |peer, pair| {
+    every_pair(workshop, async |peer, pair| {
         let mut peer = peer.tasks().await;
         let task = start_task(&mut peer, "report").await;
         assert_eq!(task["status"], "working", "{pair}");
@@ -127,7 +116,7 @@ async fn a_task_has_one_id_until_its_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_task_ends_at_the_server() {
-    every_pair(async |peer, pair| {
+    every_pair(workshop, async |peer, pair| {
         let mut peer = peer.tasks().await;
         let task = start_task(&mut peer, "forever").await;
         let params = json!({ "taskId": id(&task) });
@@ -142,7 +131,7 @@ async fn a_cancelled_task_ends_at_the_server() {
 
 #[tokio::test(start_paused = true)]
 async fn unknown_forged_and_altered_ids_are_unknown_tasks() {
-    every_pair(async |peer, pair| {
+    every_pair(workshop, async |peer, pair| {
         let mut peer = peer.tasks().await;
         let task = start_task(&mut peer, "forever").await;
         let altered = format!("{}A", id(&task));
@@ -191,6 +180,26 @@ async fn a_task_of_the_other_design_is_unknown() {
         get(&mut modern, &of_legacy).await;
         get(&mut legacy, &of_modern).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_method_of_the_other_design_is_unknown() {
+    every_pair(workshop, async |peer, pair| {
+        let mut peer = peer.tasks().await;
+        let methods: &[&str] = if peer.revision().is_stateless() {
+            &["tasks/list", "tasks/result"]
+        } else {
+            &["tasks/update"]
+        };
+        for method in methods {
+            let task = start_task(&mut peer, "forever").await;
+            let params = json!({ "taskId": id(&task), "inputResponses": {} });
+            let response = peer.request(method, params).await;
+            let code = response.error().map(|error| error["code"].clone());
+            assert_eq!(code, Some(json!(-32601)), "{pair}: {method}");
+        }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
