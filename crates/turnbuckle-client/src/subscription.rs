@@ -217,6 +217,11 @@ impl SubscriptionRegistry {
         self.requests().remove(id);
     }
 
+    /// Returns the ids of the open listen requests.
+    pub(crate) fn ids(&self) -> Vec<RequestId> {
+        self.requests().keys().cloned().collect()
+    }
+
     /// Passes a notification to its listen request; ignores it if it lacks a subscription id.
     pub(crate) fn on_notification(&self, method: &str, params: &str) {
         let requests = self.requests();

@@ -213,10 +213,12 @@ impl Transport {
     pub(crate) async fn close(&self, router: &InboundRouter) {
         match self {
             Self::Ndjson(connection) => {
+                connection.cancel_listen_requests(router);
                 router.end(TransportError::ClientClosed);
                 connection.close().await;
             }
             Self::Child(child) => {
+                child.cancel_listen_requests(router);
                 router.end(TransportError::ClientClosed);
                 child.close().await;
             }

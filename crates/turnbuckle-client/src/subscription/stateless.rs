@@ -73,6 +73,11 @@ async fn listen_once(
         receiver: inner.router.subscriptions.open(id.clone()),
         id,
     };
+    // A server may still respond to a cancelled listen request.
+    let mark_cancelled = inner
+        .router
+        .cancelled_requests
+        .mark_on_drop(request.id.clone());
     let mut response = std::pin::pin!(inner.transport.send_request(&request, body, &inner.router));
     let first_deadline = limit_elapsed(options.timeouts.idle, options.auth_wait.as_deref());
     let mut first_deadline = std::pin::pin!(first_deadline);
@@ -95,6 +100,7 @@ async fn listen_once(
             response = &mut response => {
                 // A subscription that never became active reports the error; and a shared connection may be gone.
                 let is_final = events.ready.is_some() || !inner.transport.can_reconnect();
+                mark_cancelled.disarm();
                 return listen_outcome(response, acknowledged, is_final);
             }
             () = &mut first_deadline, if !acknowledged => {

@@ -149,6 +149,16 @@ impl NdjsonConnection {
         self.writer()?.write(message).await
     }
 
+    /// Cancels the open listen requests: some servers do not exit while one is open.
+    pub(crate) fn cancel_listen_requests(&self, router: &InboundRouter) {
+        let Ok(writer) = self.writer() else {
+            return;
+        };
+        for id in router.subscriptions.ids() {
+            queue_cancellation(&writer, router, id);
+        }
+    }
+
     /// Fails all pending requests, and closes the stream.
     pub(crate) fn end(&self, reason: TransportError) {
         self.pending.end(reason);
@@ -227,18 +237,23 @@ impl Drop for NdjsonCancelGuard<'_> {
         if !self.connection.pending.cancel(&id) || !self.cancellable {
             return;
         }
-        let mut message = Vec::new();
-        let params = CancelledParams::new(id);
-        if write_notification(&mut message, method::CANCELLED.name, &params).is_err() {
-            return;
+        if let Ok(writer) = self.connection.writer() {
+            queue_cancellation(&writer, self.router, id);
         }
-        let Ok(writer) = self.connection.writer() else {
-            return;
-        };
-        self.router.trace(MessageDirection::Sent, &message);
-        if !writer.try_queue(message.clone()) {
-            // The queue is full: wait for capacity in a task.
-            tokio::spawn(async move { writer.queue(message).await });
-        }
+    }
+}
+
+/// Queues `notifications/cancelled` for a request.
+fn queue_cancellation(writer: &Arc<NdjsonWriter>, router: &InboundRouter, id: RequestId) {
+    let mut message = Vec::new();
+    let params = CancelledParams::new(id);
+    if write_notification(&mut message, method::CANCELLED.name, &params).is_err() {
+        return;
+    }
+    router.trace(MessageDirection::Sent, &message);
+    if !writer.try_queue(message.clone()) {
+        // The queue is full: wait for capacity in a task.
+        let writer = Arc::clone(writer);
+        tokio::spawn(async move { writer.queue(message).await });
     }
 }

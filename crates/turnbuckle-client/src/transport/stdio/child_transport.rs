@@ -69,6 +69,10 @@ impl ChildTransport {
         self.connection().send(message, router).await
     }
 
+    pub(crate) fn cancel_listen_requests(&self, router: &InboundRouter) {
+        self.connection().cancel_listen_requests(router);
+    }
+
     pub(crate) async fn close(&self) {
         lock(&self.state).closed = true;
         self.connection().close().await;

@@ -2,11 +2,14 @@
 
 use std::{future::IntoFuture, time::Duration};
 
-use serde_json::json;
-use turnbuckle_client::{Client, LifecycleMode, Subscription, SubscriptionEvent};
+use serde_json::{Value, json};
+use turnbuckle_client::{Client, ClientBuilder, LifecycleMode, Subscription, SubscriptionEvent};
 use turnbuckle_protocol::types::SubscriptionFilter;
 
-use crate::servers::{mock_ndjson::MockServer, raw_ndjson::RawServer};
+use crate::servers::{
+    mock_ndjson::MockServer,
+    raw_ndjson::{RawServer, text_result},
+};
 
 async fn count_events(mut subscription: Subscription) -> usize {
     let mut received = 0;
@@ -35,6 +38,55 @@ async fn closing_the_client_ends_a_subscription() {
     client.close().await;
 
     assert_eq!(count_events(subscription).await, 1);
+}
+
+/// Opens a subscription at a modern server; returns the listen request too.
+async fn subscribe(builder: ClientBuilder) -> (RawServer, Client, Subscription, Value) {
+    let (mut script, client) = RawServer::modern(builder).await;
+    let filter = SubscriptionFilter::new().tools_list_changed(true);
+    let subscription = tokio::spawn(client.listen(filter).into_future());
+    let request = script.next().await;
+    let granted = json!({ "notifications": { "toolsListChanged": true } });
+    script
+        .notify_subscription("subscriptions/acknowledged", &request["id"], granted)
+        .await;
+    let subscription = subscription.await.unwrap().unwrap();
+    (script, client, subscription, request)
+}
+
+/// Some servers do not exit at the end of their input while a listen request is open.
+#[tokio::test(start_paused = true)]
+async fn closing_the_client_cancels_a_listen_request() {
+    let (mut script, client, subscription, request) = subscribe(Client::builder("test", "1")).await;
+
+    client.close().await;
+
+    let cancelled = script.next().await;
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], request["id"]);
+    assert_eq!(script.next_line().await, "");
+    assert_eq!(count_events(subscription).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_response_to_a_cancelled_listen_request_is_expected() {
+    let (sender, mut anomaly) = tokio::sync::mpsc::unbounded_channel();
+    let builder =
+        Client::builder("test", "1").on_anomaly(move |anomaly| sender.send(anomaly).unwrap());
+    let (mut script, client, subscription, request) = subscribe(builder).await;
+
+    drop(subscription);
+    let cancelled = script.next().await;
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+    script
+        .respond(&request, json!({ "resultType": "complete" }))
+        .await;
+    let call = tokio::spawn(client.call_tool("any", json!({})).into_future());
+    let next = script.next().await;
+    script.respond(&next, text_result("done")).await;
+
+    assert!(call.await.unwrap().is_ok());
+    assert_eq!(anomaly.try_recv().ok(), None);
 }
 
 #[tokio::test(start_paused = true)]
