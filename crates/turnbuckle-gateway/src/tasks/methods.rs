@@ -8,8 +8,9 @@ use turnbuckle_server::relay::RelayedRequest;
 use crate::{
     calls::TargetName,
     gateway::GatewayState,
+    lifecycle::{TaskDesign, task_design},
     raw_json::{edit, quote},
-    tasks::ids::with_related_task,
+    tasks::{declares_tasks, ids::with_related_task},
 };
 
 impl GatewayState {
@@ -27,7 +28,11 @@ impl GatewayState {
         let params = RawObject::parse(request.params())?;
         let missing = || RpcError::invalid_params("`taskId` is missing");
         let id = params.string("taskId")?.ok_or_else(missing)?;
-        let Some((server, upstream)) = self.find_task(request, &id) else {
+        // Without the extension, the error is that of our own tasks: what is declared to the server is up to the gateway.
+        let needs_extension = task_design(request.revision()) == Some(TaskDesign::ServerDirected);
+        let found = self.find_task(request, &id);
+        let found = found.filter(|_| !needs_extension || declares_tasks(request));
+        let Some((server, upstream)) = found else {
             return request.handle_own_task().await;
         };
         let target = TargetName {

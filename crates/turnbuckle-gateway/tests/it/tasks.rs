@@ -236,6 +236,26 @@ async fn lists_of_tasks_are_merged_and_paged() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn task_methods_require_the_extension() {
+    for mode in ERAS {
+        let gateway = gateway(mode).await;
+        let connect = || Peer::connect(gateway.server()).modern();
+        let (mut with, mut without) = (connect().tasks().await, connect().await);
+        let task = start_task(&mut with, "forever").await;
+        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+            let params = json!({ "taskId": id(&task), "inputResponses": {} });
+            let response = without.request(method, params).await;
+            let error = response.expect_error(-32021);
+            let extensions = &error["data"]["requiredCapabilities"]["extensions"];
+            assert_eq!(extensions[EXTENSION], json!({}), "{mode:?} {method}");
+        }
+        let params = json!({ "taskId": id(&task) });
+        let state = with.request("tasks/get", params).await;
+        assert_eq!(state.expect_result()["status"], "working", "{mode:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_without_tasks_has_no_task_methods() {
     for mode in ERAS {
         let gateway = start([upstream("desk", mode, desk())]).await;
