@@ -30,7 +30,7 @@ mod streams;
 use std::{future::Future, io, sync::Arc, thread};
 
 use tokio::{runtime::Handle, select, sync::oneshot};
-use turnbuckle_protocol::codec;
+use turnbuckle_protocol::codec::ndjson::LineDecoder;
 
 use self::streams::{StdinReader, StdoutWriter, TerminationSignals};
 use crate::{
@@ -72,6 +72,7 @@ pub struct Stdio {
     server: Server,
     options: NdjsonOptions,
     shutdown: ShutdownRequest,
+    received: Vec<u8>,
 }
 
 impl Stdio {
@@ -81,7 +82,14 @@ impl Stdio {
             server,
             options: NdjsonOptions::default(),
             shutdown: ShutdownRequest::never(),
+            received: Vec::new(),
         }
+    }
+
+    /// Handles these bytes before standard input, of which they were read.
+    pub fn received(mut self, input: Vec<u8>) -> Self {
+        self.received = input;
+        self
     }
 
     /// Serves; see [`serve`].
@@ -107,9 +115,9 @@ impl Stdio {
         let connection = NdjsonConnection::new(self.server, self.options);
         let writing = write_when_needed(connection.write_queue().clone(), output.clone());
         let reading = {
-            let connection = connection.clone();
+            let (connection, received) = (connection.clone(), self.received);
             spawn_thread("mcp stdin", move |runtime| {
-                read(runtime, &connection, input, &output)
+                read(runtime, &connection, &received, input, &output)
             })?
         };
         ndjson::run(connection, reading, writing, shutdown).await
@@ -150,40 +158,57 @@ fn spawn_thread(
 fn read(
     runtime: &Handle,
     connection: &Arc<NdjsonConnection>,
+    received: &[u8],
     mut input: StdinReader,
     output: &StdoutWriter,
 ) -> io::Result<()> {
     // Handlers are polled here for the first time, and may need timers or tasks.
     let _runtime = runtime.enter();
     let queue = connection.write_queue();
-    let mut lines = codec::ndjson::LineDecoder::new(connection.line_limit());
+    let mut lines = LineDecoder::new(connection.line_limit());
+    if !received.is_empty() {
+        receive(runtime, connection, &mut lines, received, output);
+    }
     loop {
-        let mut rest = input.read()?;
+        let chunk = input.read()?;
         if queue.is_ended() {
             return Ok(());
         }
-        if rest.is_empty() {
+        if chunk.is_empty() {
             break;
         }
-        let mut unflushed = rest.len();
-        while let Some(line) = lines.next(&mut rest) {
-            connection.receive(line);
-            if queue.is_full() {
-                queue.wake();
-                runtime.block_on(queue.wait_for_room());
-            }
-            if unflushed - rest.len() >= FLUSH_INTERVAL_BYTES {
-                unflushed = rest.len();
-                flush(queue, output);
-            }
-        }
-        flush(queue, output);
+        receive(runtime, connection, &mut lines, chunk, output);
     }
     if let Some(line) = lines.finish() {
         connection.receive(line);
         flush(queue, output);
     }
     Ok(())
+}
+
+/// Receives the lines that a chunk of the input completes.
+fn receive(
+    runtime: &Handle,
+    connection: &Arc<NdjsonConnection>,
+    lines: &mut LineDecoder,
+    chunk: &[u8],
+    output: &StdoutWriter,
+) {
+    let queue = connection.write_queue();
+    let mut rest = chunk;
+    let mut unflushed = rest.len();
+    while let Some(line) = lines.next(&mut rest) {
+        connection.receive(line);
+        if queue.is_full() {
+            queue.wake();
+            runtime.block_on(queue.wait_for_room());
+        }
+        if unflushed - rest.len() >= FLUSH_INTERVAL_BYTES {
+            unflushed = rest.len();
+            flush(queue, output);
+        }
+    }
+    flush(queue, output);
 }
 
 /// Writes what is possible without blocking, so that reading continues even if the client does not read.
