@@ -12,7 +12,9 @@ use tokio::task::{JoinHandle, JoinSet};
 use turnbuckle_client::{CallError, relay::RelayResult, tool_lock::ServerLock};
 use turnbuckle_protocol::{
     RpcError,
-    types::{Implementation, JsonObject, ServerCapabilities, SubscriptionFilter},
+    types::{
+        ClientCapabilities, Implementation, JsonObject, ServerCapabilities, SubscriptionFilter,
+    },
 };
 use turnbuckle_server::{
     InvalidStateKeys, ServedEras, Server,
@@ -31,7 +33,7 @@ use crate::{
     policy::RateLimits,
     upstream::{
         Upstream, UpstreamServer, UpstreamState, UpstreamStatus,
-        pool::{ConnectionLimits, ConnectionPool},
+        pool::{ConnectionLimits, ConnectionPool, ExpectedClient},
         server_set::ServerSet,
     },
 };
@@ -94,6 +96,7 @@ pub struct Gateway {
     has_authenticated_callers: bool,
     audit: Option<SharedSink>,
     max_per_principal: usize,
+    first_client: Option<ExpectedClient>,
 }
 
 /// The reason that a gateway cannot be started.
@@ -151,6 +154,7 @@ impl Gateway {
             has_authenticated_callers: false,
             audit: None,
             max_per_principal: 8,
+            first_client: None,
         }
     }
 
@@ -255,6 +259,16 @@ impl Gateway {
         Ok(self)
     }
 
+    /// Names the client that comes first, for a gateway with one client, such as on stdio.
+    ///
+    /// A legacy server with connections that are not shared is connected to at the start as for this client, so that its
+    /// first request needs no second connection.
+    #[must_use]
+    pub fn first_client(mut self, info: Implementation, capabilities: ClientCapabilities) -> Self {
+        self.first_client = Some(ExpectedClient { info, capabilities });
+        self
+    }
+
     /// Sends a record of every request to a sink, also of refused ones. Records have digests instead of arguments.
     #[must_use]
     pub fn audit(mut self, sink: impl AuditSink) -> Self {
@@ -281,6 +295,7 @@ impl Gateway {
                         per_server: self.max_connections,
                         per_principal: self.max_per_principal,
                     },
+                    self.first_client,
                 ),
                 suspended: Arc::default(),
                 servers: ArcSwap::from_pointee(ServerSet::new(servers, has_prefix)),

@@ -189,6 +189,10 @@ impl ConnectionState {
             return Ok(StartedRequest::Ready(roots));
         }
         self.roots.note_refused(method);
+        self.has_refused_requests.store(true, Ordering::Release);
+        if self.slot.get().is_none() {
+            return Err(RpcError::internal("no client uses this connection yet"));
+        }
         let total = self.server.count_refused_request();
         tracing::warn!(
             server = self.server.name(),

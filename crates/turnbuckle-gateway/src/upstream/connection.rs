@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, OnceLock, Weak,
-        atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -76,8 +76,10 @@ pub(crate) struct ConnectionState {
     /// Set if calls are sent one after the other.
     turn: Option<Semaphore>,
     /// Whether calls of several callers run on the connection.
-    is_shared: bool,
-    session_client: Option<Arc<SessionClient>>,
+    is_shared: AtomicBool,
+    session_client: OnceLock<Arc<SessionClient>>,
+    /// Whether client requests were refused.
+    pub(super) has_refused_requests: AtomicBool,
     pub(super) tasks: ConnectionTasks,
     pub(crate) lists: ListCache,
     /// What a modern server announces.
@@ -87,7 +89,7 @@ pub(crate) struct ConnectionState {
     /// The client, once it is connected.
     pub(super) client: OnceLock<Client>,
     /// The place of the connection, once it has one.
-    slot: OnceLock<Weak<Slot>>,
+    pub(super) slot: OnceLock<Weak<Slot>>,
     interest: OnceLock<Arc<Interest>>,
     /// One of `OPENING`, `OPEN` and `ENDED`.
     stage: AtomicU8,
@@ -134,8 +136,11 @@ impl Connection {
             calls: CallRegistry::new(opener),
             roots: KeptRoots::default(),
             turn: server.settings.one_at_a_time.then(|| Semaphore::new(1)),
-            is_shared: settings.is_shared,
-            session_client: settings.session_client,
+            is_shared: AtomicBool::new(settings.is_shared),
+            session_client: settings
+                .session_client
+                .map_or_else(OnceLock::new, OnceLock::from),
+            has_refused_requests: AtomicBool::new(false),
             tasks: ConnectionTasks::default(),
             lists: ListCache::default(),
             granted: GrantedChanges::default(),
@@ -351,7 +356,7 @@ impl Connection {
 
     /// Returns whether calls of several callers run on the connection.
     pub(crate) fn is_shared(&self) -> bool {
-        self.shared.is_shared
+        self.shared.is_shared.load(Ordering::Relaxed)
     }
 
     /// Restarts the idle time.
@@ -359,8 +364,18 @@ impl Connection {
         self.shared.note_use();
     }
 
-    /// Reports the end of the connection to its place.
+    /// Returns whether the server sent client requests that belonged to no call and no client.
+    pub(super) fn has_refused_requests(&self) -> bool {
+        self.shared.has_refused_requests.load(Ordering::Acquire)
+    }
+
+    /// Sets the place of the connection, which knows its users and gets its end.
     pub(super) fn set_slot(&self, slot: &Arc<Slot>) {
+        let (is_shared, client) = slot.users();
+        self.shared.is_shared.store(is_shared, Ordering::Relaxed);
+        if let Some(client) = client {
+            let _ = self.shared.session_client.set(Arc::clone(client));
+        }
         let _ = self.shared.slot.set(Arc::downgrade(slot));
         let _ = self.shared.interest.set(Arc::clone(slot.interest()));
     }
@@ -552,7 +567,7 @@ impl ConnectionState {
 
     /// The client that gets what belongs to no call. `None` if several sessions use the connection, or a modern client.
     pub(super) fn session_client(&self) -> Option<&Arc<SessionClient>> {
-        self.session_client.as_ref()
+        self.session_client.get()
     }
 
     /// Returns the name of the server if clients see several servers as one.

@@ -56,6 +56,13 @@ pub(crate) struct ConnectionLimits {
     pub(crate) per_principal: usize,
 }
 
+/// The client that comes first.
+#[derive(Clone, Debug)]
+pub(crate) struct ExpectedClient {
+    pub(crate) info: Implementation,
+    pub(crate) capabilities: ClientCapabilities,
+}
+
 /// All upstream connections.
 pub(crate) struct ConnectionPool {
     slots: Mutex<HashMap<ConnectionKey, Arc<Slot>>>,
@@ -64,6 +71,9 @@ pub(crate) struct ConnectionPool {
     events: Weak<dyn GatewayEvents>,
     own_info: Implementation,
     limits: ConnectionLimits,
+    expected: Option<ExpectedClient>,
+    /// Connections that were opened for the expected client, until a request of any client needs one.
+    spares: Mutex<HashMap<ServerId, Spare>>,
     next_call: std::sync::atomic::AtomicU64,
 }
 
@@ -72,6 +82,7 @@ impl ConnectionPool {
         events: Weak<dyn GatewayEvents>,
         own_info: Implementation,
         limits: ConnectionLimits,
+        expected: Option<ExpectedClient>,
     ) -> Self {
         Self {
             slots: Mutex::default(),
@@ -79,6 +90,8 @@ impl ConnectionPool {
             events,
             own_info,
             limits,
+            expected,
+            spares: Mutex::default(),
             next_call: std::sync::atomic::AtomicU64::new(0),
         }
     }
@@ -106,7 +119,11 @@ impl ConnectionPool {
 
     /// Connects to a server without a request, to learn its capabilities.
     pub(crate) async fn probe(&self, server: &Arc<UpstreamServer>) -> Result<(), String> {
-        let settings = self.shared_settings(server);
+        let expected = self.expected_settings(server);
+        let settings = (expected.as_ref()).map_or_else(
+            || self.shared_settings(server),
+            |spare| spare.settings.clone(),
+        );
         let began = Instant::now();
         let opened = Connection::open(settings, None).await;
         let connection = opened.map_err(|error| {
@@ -127,9 +144,72 @@ impl ConnectionPool {
                 connection.restore().await;
                 return Ok(());
             }
+        } else if let Some(expected) = expected {
+            self.keep_spare(Spare {
+                connection,
+                capabilities: expected.capabilities,
+                client_info: expected.settings.client_info,
+            });
+            return Ok(());
         }
         self.close_later(connection);
         Ok(())
+    }
+
+    /// Returns the settings of a connection for the expected client, if the server may need one.
+    fn expected_settings(&self, server: &Arc<UpstreamServer>) -> Option<ExpectedConnection> {
+        let client = self.expected.as_ref()?;
+        if matches!(server.settings.sharing, Sharing::All | Sharing::Call) {
+            return None;
+        }
+        let capabilities = without_own_extensions(client.capabilities.clone());
+        Some(ExpectedConnection {
+            capabilities: serde_json::to_string(&capabilities).ok()?,
+            settings: ConnectionSettings {
+                server: Arc::clone(server),
+                events: self.events.clone(),
+                capabilities,
+                client_info: self.named_info(&client.info),
+                is_shared: false,
+                session_client: None,
+            },
+        })
+    }
+
+    /// Keeps a connection until a request needs one of this server. An earlier one is closed.
+    fn keep_spare(&self, spare: Spare) {
+        let id = spare.connection.server.id;
+        let earlier = lock(&self.spares).insert(id, spare);
+        if let Some(earlier) = earlier {
+            self.close_later(earlier.connection);
+        }
+    }
+
+    /// Uses the connection that was opened for the expected client in a new slot, or closes it if it does not fit.
+    fn use_spare(&self, key: &ConnectionKey, slot: &Arc<Slot>) {
+        let Some(spare) = lock(&self.spares).remove(&key.server) else {
+            return;
+        };
+        let is_fitting = matches!(
+            key.sharing,
+            SharingKey::Session(_) | SharingKey::Principal(_)
+        ) && key.capabilities == spare.capabilities
+            && slot.client_info() == &spare.client_info
+            && spare.connection.is_open()
+            && !spare.connection.has_refused_requests();
+        if !(is_fitting && slot.adopts(&spare.connection)) {
+            self.close_later(spare.connection);
+        }
+    }
+
+    /// Closes connections that no client has used.
+    fn close_spares(&self, matches: impl Fn(ServerId, &Connection) -> bool) {
+        let closed: Vec<_> = lock(&self.spares)
+            .extract_if(|id, spare| matches(*id, &spare.connection))
+            .collect();
+        for (_, spare) in closed {
+            self.close_later(spare.connection);
+        }
     }
 
     /// Identifies the connection for a request.
@@ -233,6 +313,9 @@ impl ConnectionPool {
         } else {
             Err(errors::busy(&name))
         };
+        if let Ok(slot) = &created {
+            self.use_spare(key, slot);
+        }
         drop(slots);
         removed.iter().for_each(|slot| self.close_slot(slot));
         created
@@ -272,13 +355,17 @@ impl ConnectionPool {
     fn unshared_info(&self, request: &RelayedRequest) -> Implementation {
         let own = &self.own_info;
         match request.context().client() {
-            Some(client) => {
-                let mut info = client.clone();
-                info.name = format!("{} (via {} {})", client.name, own.name, own.version);
-                info
-            }
+            Some(client) => self.named_info(client),
             None => own.clone(),
         }
+    }
+
+    /// Returns the name of a client, with ours.
+    fn named_info(&self, client: &Implementation) -> Implementation {
+        let own = &self.own_info;
+        let mut info = client.clone();
+        info.name = format!("{} (via {} {})", client.name, own.name, own.version);
+        info
     }
 
     /// Closes the connections of a session, and ends its subscriptions on others.
@@ -304,6 +391,7 @@ impl ConnectionPool {
     /// Closes connections that have been idle for some time, and forgets those that have ended.
     pub(crate) fn close_idle(&self, timeout: Duration) {
         self.remove(|_, slot| slot.idle_time().is_some_and(|idle| idle >= timeout));
+        self.close_spares(|_, spare| spare.unused_time().is_some_and(|unused| unused >= timeout));
         let mut closing = lock(&self.closing);
         while closing.try_join_next().is_some() {}
     }
@@ -334,6 +422,7 @@ impl ConnectionPool {
     /// Closes the connections of a server that is not used anymore: each when its calls have ended, all after `timeout`.
     pub(crate) async fn retire(&self, server: &UpstreamServer, timeout: Duration) {
         server.retire();
+        self.close_spares(|id, _| id == server.id);
         let of_server = |key: &ConnectionKey| key.server == server.id;
         let deadline = Instant::now() + timeout;
         loop {
@@ -350,6 +439,7 @@ impl ConnectionPool {
     /// Closes all connections, and waits until their child processes have ended.
     pub(crate) async fn close(&self) {
         self.remove(|_, _| true);
+        self.close_spares(|_, _| true);
         let mut closing = std::mem::take(&mut *lock(&self.closing));
         while closing.join_next().await.is_some() {}
     }
@@ -375,6 +465,20 @@ impl ConnectionPool {
             closing.spawn_on(async move { connection.close().await }, &runtime);
         }
     }
+}
+
+/// A connection that was opened before the first request of the expected client.
+struct Spare {
+    connection: Arc<Connection>,
+    /// The declared capabilities, as in a [`ConnectionKey`].
+    capabilities: String,
+    client_info: Implementation,
+}
+
+/// How to connect for the expected client.
+struct ExpectedConnection {
+    settings: ConnectionSettings,
+    capabilities: String,
 }
 
 /// Removes slots without a connection, and then the one that is idle for longest, until there are fewer than `limit`.
@@ -433,6 +537,11 @@ fn capabilities_with_tasks(sharing: &SharingKey, request: &RelayedRequest) -> Cl
 pub(crate) fn relayed_capabilities(request: &RelayedRequest) -> ClientCapabilities {
     let mut capabilities = request.context().client_capabilities().clone();
     capabilities.tasks = None;
+    without_own_extensions(capabilities)
+}
+
+/// Removes the extensions that the gateway declares itself.
+fn without_own_extensions(mut capabilities: ClientCapabilities) -> ClientCapabilities {
     if let Some(extensions) = &mut capabilities.extensions {
         extensions.remove(EXTENSION);
     }

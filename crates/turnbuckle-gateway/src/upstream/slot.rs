@@ -6,7 +6,7 @@ use std::{
 };
 
 use tokio::{sync::watch, task::AbortHandle, time::Instant};
-use turnbuckle_protocol::RpcError;
+use turnbuckle_protocol::{RpcError, types::Implementation};
 use turnbuckle_server::middleware::SessionKey;
 
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
         connection::{Connection, ConnectionSettings},
         health::Backoff,
         interest::Interest,
+        session_client::SessionClient,
     },
 };
 
@@ -203,6 +204,17 @@ impl Slot {
         state.backoff.died(reason);
         let exhausted = state.backoff.is_exhausted().then_some(&state.backoff);
         self.settings.server.disconnected(exhausted);
+    }
+
+    /// The name under which the client is introduced to the server.
+    pub(super) fn client_info(&self) -> &Implementation {
+        &self.settings.client_info
+    }
+
+    /// Returns whether callers share the connection, and the client that it belongs to.
+    pub(super) fn users(&self) -> (bool, Option<&Arc<SessionClient>>) {
+        let settings = &self.settings;
+        (settings.is_shared, settings.session_client.as_ref())
     }
 
     /// What the callers want to be told.

@@ -9,6 +9,7 @@ mod era_pairs;
 mod failing_server;
 mod failure_table;
 mod failures;
+mod first_client;
 mod http_clients;
 mod list_changes;
 mod list_limits;
