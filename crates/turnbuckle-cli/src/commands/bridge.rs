@@ -1,6 +1,7 @@
 //! `turnbuckle bridge`.
 
 mod config;
+mod first_message;
 mod policy;
 mod reload;
 mod server_files;
@@ -13,11 +14,13 @@ mod upstreams;
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
+use first_message::FirstMessage;
 use policy::{PolicyFiles, PolicyOptions};
 use reload::Reloader;
 use serde::Deserialize;
 use state_keys::StateKeys;
 use turnbuckle_gateway::{Gateway, PrefixMode, RunningGateway, StartError};
+use turnbuckle_protocol::types::{ClientCapabilities, Implementation};
 use turnbuckle_server::{ServedEras, stdio::Stdio};
 use turnbuckle_text::error_chain;
 use upstreams::{BridgedServer, BridgedServers};
@@ -233,7 +236,7 @@ impl BridgeCommand {
             ListenAddress::Unix(path) => {
                 let socket = UnixSocket::bind(path).await?;
                 let mut signals = ShutdownSignals::without_hangup()?;
-                let gateway = or_interrupted(self.start(&servers, context)).await?;
+                let gateway = or_interrupted(self.start(&servers, None, context)).await?;
                 startup_message::socket(path, &gateway.status()).print(context);
                 let serving = socket.serve(gateway.server(), &mut signals, SHUTDOWN_TIMEOUT);
                 let done = or_terminal_closed(serving, reloader, &gateway).await;
@@ -252,7 +255,7 @@ impl BridgeCommand {
         context: &CommandContext,
     ) -> Result {
         let mut signals = ShutdownSignals::without_hangup()?;
-        let gateway = or_interrupted(self.start(servers, context)).await?;
+        let gateway = or_interrupted(self.start(servers, None, context)).await?;
         let settings = HttpSettings {
             access,
             http_sse: true,
@@ -283,11 +286,14 @@ impl BridgeCommand {
             ShutdownSignals::without_hangup()?,
             ShutdownSignals::without_hangup()?,
         );
-        let gateway = or_interrupted(self.start_with_logins(servers, context)).await?;
+        let first = or_interrupted(async { Ok(FirstMessage::wait().await) }).await?;
+        let starting = self.start_with_logins(servers, &first, context);
+        let gateway = or_interrupted(starting).await?;
         for message in startup_message::unreachable(&gateway.status()) {
             context.ui.print(&warning(&sanitize::line(&message)));
         }
-        let stdio = Stdio::new(gateway.server()).shutdown(async move { end.recv().await });
+        let stdio = Stdio::new(gateway.server()).received(first.input);
+        let stdio = stdio.shutdown(async move { end.recv().await });
         let serving = async { Ok(stdio.serve().await?) };
         let done = or_terminal_closed(serving, reloader, &gateway).await;
         close(&gateway, signals).await;
@@ -298,9 +304,10 @@ impl BridgeCommand {
     async fn start_with_logins(
         &self,
         servers: &BridgedServers,
+        first: &FirstMessage,
         context: &CommandContext,
     ) -> Result<RunningGateway> {
-        let started = self.start(servers, context).await;
+        let started = self.start(servers, first.client(), context).await;
         let down: Vec<_> = match &started {
             Ok(gateway) => startup_message::names_down(&gateway.status()),
             Err(_) => servers.iter().map(|server| server.name.clone()).collect(),
@@ -326,12 +333,13 @@ impl BridgeCommand {
         if let Ok(gateway) = started {
             gateway.close().await;
         }
-        self.start(servers, context).await
+        self.start(servers, first.client(), context).await
     }
 
     async fn start(
         &self,
         servers: &BridgedServers,
+        client: Option<(Implementation, ClientCapabilities)>,
         context: &CommandContext,
     ) -> Result<RunningGateway> {
         let mut gateway = Gateway::new("turnbuckle", env!("CARGO_PKG_VERSION"))
@@ -352,6 +360,9 @@ impl BridgeCommand {
             });
         if let Some((calls, per)) = servers.rate_limit() {
             gateway = gateway.rate_limit(calls, per);
+        }
+        if let Some((info, capabilities)) = client {
+            gateway = gateway.first_client(info, capabilities);
         }
         if let Some(keys) = &self.state_keys {
             gateway = keys.apply(gateway)?;

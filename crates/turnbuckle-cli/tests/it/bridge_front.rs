@@ -329,3 +329,50 @@ fn search_mode_lists_four_tools_that_find_and_call_the_others() {
     assert!(refused.contains("--- exit 1"), "{refused}");
     bridge.stop();
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_legacy_program_is_started_once_for_the_client_on_stdio() {
+    let sandbox = Sandbox::new();
+    let server = crate::bridge_processes::SERVER;
+    sandbox.write("server.sh", &format!("echo started >> starts\n{server}"));
+    let mut command = sandbox.command(&["bridge", "--stdio", "--", "sh", "server.sh"]);
+    let (stdin, stdout) = (Stdio::piped(), Stdio::piped());
+    let mut bridge = command.stdin(stdin).stdout(stdout).spawn().unwrap();
+    let mut input = bridge.stdin.take().unwrap();
+    let mut output = BufReader::new(bridge.stdout.take().unwrap());
+    let mut request = |id: i64, method: &str, params: Value| {
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        writeln!(input, "{request}").unwrap();
+        loop {
+            let mut line = String::new();
+            assert!(
+                output.read_line(&mut line).unwrap() > 0,
+                "the bridge has ended"
+            );
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == id {
+                return message["result"].clone();
+            }
+        }
+    };
+
+    request(
+        1,
+        "initialize",
+        json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": { "roots": { "listChanged": true }, "sampling": {}, "elicitation": {} },
+            "clientInfo": { "name": "agent", "version": "1" },
+        }),
+    );
+    let listed = request(2, "tools/list", json!({}));
+    assert_eq!(listed["tools"][0]["name"], "ok", "{listed}");
+    let called = request(3, "tools/call", json!({ "name": "ok", "arguments": {} }));
+    assert_eq!(called["content"][0]["text"], "done", "{called}");
+
+    drop(input);
+    assert!(bridge.wait().unwrap().success());
+    let starts = fs::read_to_string(sandbox.path().join("starts")).unwrap();
+    assert_eq!(starts.lines().count(), 1, "{starts}");
+}
