@@ -176,12 +176,18 @@ impl ConnectionPool {
         })
     }
 
-    /// Keeps a connection until a request needs one of this server. An earlier one is closed.
+    /// Keeps a connection until a request needs one of this server, unless requests have used the server already.
     fn keep_spare(&self, spare: Spare) {
         let id = spare.connection.server.id;
-        let earlier = lock(&self.spares).insert(id, spare);
-        if let Some(earlier) = earlier {
-            self.close_later(earlier.connection);
+        let slots = lock(&self.slots);
+        let closed = if slots.keys().any(|key| key.server == id) {
+            Some(spare)
+        } else {
+            lock(&self.spares).insert(id, spare)
+        };
+        drop(slots);
+        if let Some(closed) = closed {
+            self.close_later(closed.connection);
         }
     }
 

@@ -8,6 +8,7 @@ use turnbuckle_server::testing::Peer;
 
 use crate::{
     scripted::scripted,
+    scripts::{Script, text, tools},
     upstreams::{ConnectionCount, ERAS, counted, desk},
 };
 
@@ -73,6 +74,34 @@ async fn a_connection_that_no_client_uses_ends_with_the_idle_timeout() {
     let mut peer = connect(&gateway, &json!({})).await;
     greet(&mut peer).await;
     assert_eq!(count.opened(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_down_keeps_no_connection_without_a_client() {
+    let script = Script::new(|method, _| match method {
+        "tools/list" => tools(&["x"]),
+        "tools/call" => text("done"),
+        _ => Value::Null,
+    });
+    let upstream = script.upstream("script").sharing(Sharing::Session);
+    let gateway = start(upstream, &json!({})).await;
+    let mut peer = connect(&gateway, &json!({})).await;
+    assert_eq!(peer.call_tool("x", json!({})).await.text(), "done");
+    assert_eq!(script.open_connections(), 1);
+
+    script.set_down(true);
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let _ = peer.call_tool("x", json!({})).await;
+    script.set_down(false);
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!(script.open_connections(), 0);
+    assert!(
+        script.requests("initialize").len() > 1,
+        "it was tried again"
+    );
+
+    assert_eq!(peer.call_tool("x", json!({})).await.text(), "done");
+    assert_eq!(script.open_connections(), 1);
 }
 
 #[tokio::test(start_paused = true)]
