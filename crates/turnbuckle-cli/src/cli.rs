@@ -207,7 +207,7 @@ pub(crate) enum CliCommand {
     Whoami(commands::WhoamiCommand),
     Servers(commands::ServersCommand),
     Serve(commands::ServeCommand),
-    Bridge(commands::BridgeCommand),
+    Bridge(Box<commands::BridgeCommand>),
     Context(commands::ContextCommand),
     Completions(commands::CompletionsCommand),
     Man(commands::ManCommand),

@@ -43,6 +43,8 @@ pub(super) struct PolicyOptions {
 #[derive(Debug, Default)]
 pub(super) struct PolicyFiles {
     lock: Option<ToolLockFile>,
+    /// Whether the command line names the tool lock, so that the configuration file does not matter.
+    is_lock_given: bool,
     /// The tool lock of the configuration file at the start.
     configured_lock: Option<PathBuf>,
     audit: Option<JsonLines>,
@@ -65,6 +67,7 @@ impl PolicyOptions {
                 Some(path) => Some(ToolLockFile::open(path, self.lock_update)?),
                 None => None,
             },
+            is_lock_given: self.lock.is_some(),
             configured_lock,
             audit: match &self.audit {
                 Some(path) => Some(open_audit_log(&folder.join(path))?),
@@ -89,7 +92,7 @@ impl PolicyFiles {
 
     /// Returns an error if the configuration file names another tool lock than at the start.
     pub(super) fn check_lock(&self, configured: Option<&Path>) -> Result {
-        if configured == self.configured_lock.as_deref() {
+        if self.is_lock_given || configured == self.configured_lock.as_deref() {
             return Ok(());
         }
         let message = "`lock` in `[policy]` has changed, and is read at the start only";
