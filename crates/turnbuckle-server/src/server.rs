@@ -443,7 +443,7 @@ impl Server {
     }
 
     /// The eras that clients can use.
-    pub(crate) fn eras(&self) -> ServedEras {
+    pub(crate) fn era_restriction(&self) -> ServedEras {
         self.inner.settings.served_eras
     }
 

@@ -193,7 +193,7 @@ fn a_login_is_completed_before_the_client_on_stdio_is_served() {
     let login = PendingLogin::start(command);
     login.follow_login_page();
     let (program, _stderr) = login.into_program();
-    let mut stdio = StdioServer::of(program);
+    let mut stdio = StdioServer::with_program(program);
     let result = stdio.call("forecast", &json!({ "city": "Oslo" }));
 
     assert_eq!(result["structuredContent"]["high"], 21.5, "{result}");

@@ -219,8 +219,8 @@ fn wrappers(sandbox: &Sandbox) -> Vec<Vec<String>> {
     commands
 }
 
-/// Ends bridges to all wrappers, each with a program in use.
-fn assert_end_leaves_nothing(signal: Signal, limit: Duration) {
+/// Ends bridges to all wrappers, each with a program in use. Returns how long that took.
+fn assert_end_leaves_nothing(signal: Signal, limit: Duration) -> String {
     let sandbox = Sandbox::new();
     let commands = wrappers(&sandbox);
     let end = |command: &[String]| {
@@ -234,7 +234,6 @@ fn assert_end_leaves_nothing(signal: Signal, limit: Duration) {
         bridge.signal(signal);
 
         let took = wait_until_gone(&groups, limit);
-        eprintln!("{signal:?} {command:?}: programs gone after {took:?}");
         let (status, stderr) = bridge.wait();
         let is_success = [Signal::TERM, Signal::QUIT].contains(&signal);
         assert_eq!(
@@ -242,34 +241,40 @@ fn assert_end_leaves_nothing(signal: Signal, limit: Duration) {
             is_success,
             "{command:?} {took:?}: {stderr}"
         );
+        format!("{signal:?} {command:?}: programs gone after {took:?}\n")
     };
     thread::scope(|scope| {
-        for command in &commands {
-            scope.spawn(|| end(command));
-        }
-    });
+        let ends = commands.iter().map(|command| scope.spawn(|| end(command)));
+        let ends: Vec<_> = ends.collect();
+        let times = ends.into_iter().map(|end| end.join().unwrap());
+        times.collect()
+    })
 }
 
 // The limits are 5 seconds after SIGTERM and 2 after SIGKILL; the rest is for a busy machine. The output has the times.
 
 #[test]
 fn sigterm_of_the_bridge_ends_wrappers_that_fork() {
-    assert_end_leaves_nothing(Signal::TERM, Duration::from_secs(9));
+    let times = assert_end_leaves_nothing(Signal::TERM, Duration::from_secs(9));
+    eprint!("{times}");
 }
 
 #[test]
 fn sigquit_of_the_bridge_ends_wrappers_that_fork() {
-    assert_end_leaves_nothing(Signal::QUIT, Duration::from_secs(9));
+    let times = assert_end_leaves_nothing(Signal::QUIT, Duration::from_secs(9));
+    eprint!("{times}");
 }
 
 #[test]
 fn sigkill_of_the_bridge_ends_wrappers_that_fork() {
-    assert_end_leaves_nothing(Signal::KILL, Duration::from_secs(6));
+    let times = assert_end_leaves_nothing(Signal::KILL, Duration::from_secs(6));
+    eprint!("{times}");
 }
 
 #[test]
 fn a_crash_of_the_bridge_ends_wrappers_that_fork() {
-    assert_end_leaves_nothing(Signal::ABORT, Duration::from_secs(6));
+    let times = assert_end_leaves_nothing(Signal::ABORT, Duration::from_secs(6));
+    eprint!("{times}");
 }
 
 #[test]

@@ -24,11 +24,11 @@ impl StdioServer {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        Self::of(child)
+        Self::with_program(child)
     }
 
     /// Uses a program that runs, with pipes for its input and output.
-    pub(crate) fn of(mut child: Child) -> Self {
+    pub(crate) fn with_program(mut child: Child) -> Self {
         Self {
             stdin: child.stdin.take(),
             stdout: BufReader::new(child.stdout.take().unwrap()),

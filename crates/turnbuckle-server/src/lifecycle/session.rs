@@ -48,7 +48,7 @@ pub(crate) fn initialize(
     transport_info: TransportInfo,
 ) -> Result<(SessionRecord, RunningRequest), RpcError> {
     let (mut params, naming) = parse_initialize(server, request)?;
-    if !server.eras().has_sessions() {
+    if !server.era_restriction().has_sessions() {
         return Err(unsupported_version(server, &params.protocol_version));
     }
     server.check_available()?;
@@ -159,7 +159,7 @@ pub(crate) fn sessionless_record(
     version_header: Option<&str>,
     principal: Option<Principal>,
 ) -> Result<SessionRecord, RpcError> {
-    let has_sessions = server.eras().has_sessions();
+    let has_sessions = server.era_restriction().has_sessions();
     let revision = match version_header.map(|version| (version, version.parse())) {
         None if !has_sessions => return Err(version_required()),
         None => Revision::V2025_03_26,
@@ -442,11 +442,11 @@ pub(crate) fn request_origin(
 
 /// The JSON-RPC error for a request without a session.
 pub(crate) fn session_required(server: &Server) -> RpcError {
-    if !server.eras().has_sessions() {
+    if !server.era_restriction().has_sessions() {
         return version_required();
     }
     RpcError::invalid_request(
         "this request requires a session: send `initialize` first, then its `Mcp-Session-Id`",
     )
-    .with_data(json!({ "supported": server.eras().revisions() }))
+    .with_data(json!({ "supported": server.era_restriction().revisions() }))
 }

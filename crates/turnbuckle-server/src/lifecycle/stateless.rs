@@ -57,7 +57,7 @@ pub(crate) fn validate(
         check_version_header(request_headers, version).map_err(RequestRejection::bad_request)?;
     }
     let rules = RevisionRules::for_stateless_version(version);
-    let is_served = server.eras().has_stateless_requests();
+    let is_served = server.era_restriction().has_stateless_requests();
     let Some(rules) = rules.filter(|_| is_served) else {
         let error = unsupported_version(server, version);
         return Err(RequestRejection::bad_request(error));
@@ -116,7 +116,7 @@ pub(crate) fn validate(
 
 /// The error for an unsupported protocol version.
 pub(crate) fn unsupported_version(server: &Server, version: &str) -> RpcError {
-    let supported = server.eras().revisions();
+    let supported = server.era_restriction().revisions();
     RpcError::new(
         code::UNSUPPORTED_VERSION,
         format!(
@@ -212,7 +212,7 @@ pub(crate) fn discover(call: &RequestContext) -> Result<EncodedResponse, RpcErro
     server.check_available()?;
     server.start_providers();
     let capabilities = server.capabilities(call.origin.rules);
-    let mut result = DiscoverResult::new(server.eras().revisions(), capabilities);
+    let mut result = DiscoverResult::new(server.era_restriction().revisions(), capabilities);
     result.instructions = server.instructions_text();
     result.meta = server.relay_meta();
     let writer = ResponseWriter::new(call);
