@@ -54,7 +54,7 @@ impl StateKeys {
             keys.push(Secret::new(key));
         }
         if keys.is_empty() {
-            return Err("the file has no key".to_owned());
+            return Err("a key is missing".to_owned());
         }
         Ok(Self(keys))
     }
@@ -89,7 +89,7 @@ mod tests {
     fn a_short_key_and_a_file_without_a_key_are_errors() {
         let error = |text| StateKeys::parse(text).unwrap_err();
 
-        assert_eq!(error("# none\n"), "the file has no key");
+        assert_eq!(error("# none\n"), "a key is missing");
         assert_eq!(error("\nsecret\n"), "line 2 has fewer than 32 characters");
     }
 }
