@@ -215,20 +215,20 @@ fn downgrade<T>(text: &str, from: Revision, to: Revision) -> Result<String, RpcE
 where
     T: VersionedPayload + Serialize + DeserializeOwned,
 {
-    let forms = TypedForms::of::<T>(text, from, to)?;
+    let forms = TypedForms::parse::<T>(text, from, to)?;
     if forms.received == forms.converted {
         return Ok(text.to_owned());
     }
     Ok(forms.apply_to(text))
 }
 
-/// Like [`downgrade`], for messages whose content is one block or an array of blocks. Older revisions have no arrays, also
-/// not of one block.
+/// Like [`downgrade`], for messages with one block or an array of blocks as content. Older revisions lack arrays, also of
+/// one block.
 fn downgrade_message<T>(text: &str, from: Revision, to: Revision) -> Result<String, RpcError>
 where
     T: VersionedPayload + Serialize + DeserializeOwned,
 {
-    Ok(TypedForms::of::<T>(text, from, to)?.apply_to(text))
+    Ok(TypedForms::parse::<T>(text, from, to)?.apply_to(text))
 }
 
 /// A payload without what its type does not know, as JSON.
@@ -238,7 +238,7 @@ struct TypedForms {
 }
 
 impl TypedForms {
-    fn of<T>(text: &str, from: Revision, to: Revision) -> Result<Self, RpcError>
+    fn parse<T>(text: &str, from: Revision, to: Revision) -> Result<Self, RpcError>
     where
         T: VersionedPayload + Serialize + DeserializeOwned,
     {

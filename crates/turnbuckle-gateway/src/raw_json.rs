@@ -113,7 +113,7 @@ pub(crate) fn apply_changes<'a>(text: &'a str, before: &Value, after: &Value) ->
             Some([only]) => Some(Cow::Owned(apply_changes(only, before, after).into_owned())),
             _ => None,
         },
-        _ if before == after && JsonKind::of_text(text) == JsonKind::of(after) => {
+        _ if before == after && JsonKind::from_text(text) == JsonKind::from_value(after) => {
             Some(Cow::Borrowed(text))
         }
         _ => None,
@@ -202,7 +202,7 @@ enum JsonKind {
 }
 
 impl JsonKind {
-    fn of(value: &Value) -> Self {
+    fn from_value(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Bool(_) => Self::Bool,
@@ -212,7 +212,7 @@ impl JsonKind {
         }
     }
 
-    fn of_text(text: &str) -> Self {
+    fn from_text(text: &str) -> Self {
         match text.as_bytes().first() {
             Some(b'n') => Self::Null,
             Some(b't' | b'f') => Self::Bool,

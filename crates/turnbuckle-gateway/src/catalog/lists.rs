@@ -108,7 +108,7 @@ impl GatewayState {
         request: &RelayedRequest,
     ) -> Result<RelayedResult, RpcError> {
         let params = RawObject::parse(request.params())?;
-        // Also if the list is in memory: a request of a ring has no use.
+        // Also if the list is in memory: a request that came back gets none.
         Hops::of_request(&params, &self.id)?;
         let collected = self.collect(kind, request).await;
         if let (Some(_), Some(error)) = (self.only_server(), collected.error) {

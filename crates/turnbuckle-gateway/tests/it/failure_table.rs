@@ -463,7 +463,7 @@ async fn an_unreachable_server_has_a_reason_and_the_others_work() {
     .await;
 }
 
-/// A server whose connections close during the handshake while it is down.
+/// A server that closes connections during the handshake while it is down.
 fn closing(mode: LifecycleMode, is_down: &Arc<AtomicBool>) -> Scripted {
     let is_down = Arc::clone(is_down);
     Scripted::new(mode, move |message, _| {

@@ -88,7 +88,7 @@ async fn a_list_of_resources_without_end_ends_at_the_gateway() {
         if cursor.is_null() {
             break;
         }
-        assert!(count < 2_000, "the list has no end");
+        assert!(count < 2_000, "the list does not end");
     }
     assert!(pages.load(Ordering::SeqCst) <= 1_001);
     // The other server is listed too.

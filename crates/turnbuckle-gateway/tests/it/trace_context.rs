@@ -79,7 +79,7 @@ async fn each_relayed_request_is_a_child_span() {
         }
         assert_ne!(spans[0], spans[1]);
 
-        // Nothing is invented, and what is no trace context stays.
+        // Nothing is invented, and an invalid value stays.
         for value in [None, Some("00-invalid")] {
             let mut params = json!({ "name": "x", "arguments": {} });
             if let Some(value) = value {
