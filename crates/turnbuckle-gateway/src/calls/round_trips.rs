@@ -49,7 +49,7 @@ impl RelayedCall<'_> {
         let mut added: Vec<(&str, String)> = Vec::new();
         let mut elicitations = Vec::new();
         let mut delay = FIRST_RETRY_DELAY;
-        for _ in 0..=MAX_ROUND_TRIPS {
+        for round_trip in 0..=MAX_ROUND_TRIPS {
             let result = self.send(call, &added).await?;
             self.report_completed(&mut elicitations);
             match result.kind() {
@@ -58,6 +58,10 @@ impl RelayedCall<'_> {
                 _ => return self.finish(result.json()),
             }
             observe(self.request, CallRecord::count_round_trip);
+            if round_trip == MAX_ROUND_TRIPS {
+                // Nothing is requested from the client for a retry that is not sent.
+                break;
+            }
             let object = RawObject::parse(result.json()).map_err(|error| self.invalid(&error))?;
             added.clear();
             let requests = object
