@@ -117,6 +117,15 @@ impl Hops {
         meta.member(GATEWAYS, &self.passed);
     }
 
+    /// Returns the `_meta` of a request.
+    pub(crate) fn to_meta(&self) -> Meta {
+        let passed: Value = json::from_str(&self.passed).unwrap_or_default();
+        let mut meta = Meta::new();
+        meta.insert_reserved(HOPS, self.count);
+        meta.insert_reserved(GATEWAYS, passed);
+        meta
+    }
+
     /// Returns the members of `_meta` without braces.
     pub(crate) fn members(&self) -> String {
         let mut meta = ObjectWriter::new();

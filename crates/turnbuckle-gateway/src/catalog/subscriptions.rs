@@ -11,6 +11,7 @@ use crate::{
     convert::ListKind,
     errors,
     gateway::{GatewayState, SERVER_TIMEOUT},
+    hops::Hops,
     upstream::{
         UpstreamServer,
         interest::{Interest, ListenerGuard, Subscriber},
@@ -25,6 +26,7 @@ impl GatewayState {
         request: &RelayedRequest,
     ) -> Result<String, RpcError> {
         let params = RawObject::parse(request.params())?;
+        let hops = Hops::of_request(&params, &self.id)?;
         let missing = || RpcError::invalid_params("`uri` is missing");
         let uri = params.string("uri")?.ok_or_else(missing)?;
         if self.is_states_resource(request) {
@@ -42,8 +44,8 @@ impl GatewayState {
         let subscriber = Subscriber::Session(request.session());
         let uris = [resolved.original];
         let changed = if request.method() == "resources/subscribe" {
-            let granted = interest.subscribe(&connection, &uris, subscriber).await;
-            match granted {
+            let granted = interest.subscribe(&connection, &uris, subscriber, &hops);
+            match granted.await {
                 Ok(granted) if granted.is_empty() => Err(not_granted(server)),
                 Ok(_) => Ok(()),
                 Err(error) => Err(errors::call_failure(server.name(), error)),
@@ -62,6 +64,7 @@ impl GatewayState {
         request: &RelayedRequest,
     ) -> Result<String, RpcError> {
         let params = RawObject::parse(request.params())?;
+        let hops = Hops::of_request(&params, &self.id)?;
         let level = params.string("level")?.and_then(|level| level.parse().ok());
         let level = level.ok_or_else(|| RpcError::invalid_params("`level` is not a log level"))?;
         let user = LogUser::Session(request.session());
@@ -71,7 +74,7 @@ impl GatewayState {
                 continue;
             };
             if connection.client.server().capabilities.logging.is_some()
-                && let Err(error) = connection.set_log_level(user, level).await
+                && let Err(error) = connection.set_log_level(user, level, &hops).await
             {
                 tracing::debug!(server = server.name(), %error, "the log level was not set");
             }
@@ -89,6 +92,12 @@ impl GatewayState {
             subscriber: Subscriber::new_listener(),
             kept: Vec::new(),
             resources: Vec::new(),
+        };
+        let params = RawObject::parse(request.params());
+        let hops = params.and_then(|params| Hops::of_request(&params, &self.id));
+        let Ok(hops) = hops else {
+            filter.resource_subscriptions = None;
+            return listener;
         };
         let mut opening = JoinSet::new();
         let servers = self.servers();
@@ -109,24 +118,7 @@ impl GatewayState {
             .filter_map(|connection| connection.interest());
         listener.kept = interests.map(Interest::add_listener).collect();
         let asked = filter.resource_subscriptions.take().unwrap_or_default();
-        let (mut granted, mut of_servers) = (Vec::new(), Vec::<ServerUris>::new());
-        for uri in asked {
-            if uri == RESOURCE_URI && self.servers().len() > 1 {
-                granted.push(uri);
-                continue;
-            }
-            let Ok(resolved) = self.resolve(ListKind::Resources, &uri, request).await else {
-                continue;
-            };
-            let is_same = |of: &&mut ServerUris| Arc::ptr_eq(&of.server, &resolved.server);
-            match of_servers.iter_mut().find(is_same) {
-                Some(of_server) => of_server.uris.push((uri, resolved.original)),
-                None => of_servers.push(ServerUris {
-                    server: resolved.server,
-                    uris: vec![(uri, resolved.original)],
-                }),
-            }
-        }
+        let (mut granted, of_servers) = self.uris_by_server(asked, request).await;
         for ServerUris { server, uris } in of_servers {
             let mut connections = connections.iter();
             let Some((connection, interest)) = connections
@@ -137,7 +129,8 @@ impl GatewayState {
             };
             let originals: Vec<_> = uris.iter().map(|(_, original)| original.clone()).collect();
             let subscriber = listener.subscriber;
-            match interest.subscribe(connection, &originals, subscriber).await {
+            let subscribed = interest.subscribe(connection, &originals, subscriber, &hops);
+            match subscribed.await {
                 Ok(of_server) => {
                     let uris = uris
                         .into_iter()
@@ -152,6 +145,33 @@ impl GatewayState {
         }
         filter.resource_subscriptions = (!granted.is_empty()).then_some(granted);
         listener
+    }
+
+    /// Returns the URIs that the gateway itself can announce, and the others by their servers. Unknown ones are left out.
+    async fn uris_by_server(
+        self: &Arc<Self>,
+        asked: Vec<String>,
+        request: &RelayedRequest,
+    ) -> (Vec<String>, Vec<ServerUris>) {
+        let (mut own, mut of_servers) = (Vec::new(), Vec::<ServerUris>::new());
+        for uri in asked {
+            if uri == RESOURCE_URI && self.servers().len() > 1 {
+                own.push(uri);
+                continue;
+            }
+            let Ok(resolved) = self.resolve(ListKind::Resources, &uri, request).await else {
+                continue;
+            };
+            let is_same = |of: &&mut ServerUris| Arc::ptr_eq(&of.server, &resolved.server);
+            match of_servers.iter_mut().find(is_same) {
+                Some(of_server) => of_server.uris.push((uri, resolved.original)),
+                None => of_servers.push(ServerUris {
+                    server: resolved.server,
+                    uris: vec![(uri, resolved.original)],
+                }),
+            }
+        }
+        (own, of_servers)
     }
 }
 

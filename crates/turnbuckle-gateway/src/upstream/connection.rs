@@ -428,18 +428,19 @@ impl Connection {
         self.shared.granted.has(kind)
     }
 
-    /// Sets the level of log messages for a user of the connection.
+    /// Sets the level of log messages for a user of the connection. `hops` are those of its request.
     pub(crate) async fn set_log_level(
         &self,
         user: LogUser,
         level: LogLevel,
+        hops: &Hops,
     ) -> Result<(), CallError> {
         let changed = match self.interest() {
             Some(interest) => interest.log_levels().set(user, level),
             None => Some(level),
         };
         match changed {
-            Some(level) => self.client.set_log_level(level).await,
+            Some(level) => self.client.set_log_level(level).meta(hops.to_meta()).await,
             None => Ok(()),
         }
     }

@@ -13,6 +13,7 @@ use turnbuckle_protocol::types::SubscriptionFilter;
 use turnbuckle_server::middleware::SessionKey;
 
 use crate::{
+    hops::Hops,
     lifecycle::is_stateless_server,
     lock,
     upstream::{UpstreamServer, connection::Connection, log_levels::LogLevels},
@@ -94,12 +95,13 @@ impl Interest {
         }
     }
 
-    /// Adds a subscriber of resources, and returns those that the server granted.
+    /// Adds a subscriber of resources, and returns those that the server granted. `hops` are those of its request.
     pub(crate) async fn subscribe(
         &self,
         connection: &Arc<Connection>,
         uris: &[String],
         subscriber: Subscriber,
+        hops: &Hops,
     ) -> Result<Vec<String>, CallError> {
         let mut current = self.current.lock().await;
         *current = Some(Arc::downgrade(connection));
@@ -122,7 +124,8 @@ impl Interest {
         } else {
             let mut refused = Vec::new();
             for uri in new {
-                if let Err(error) = connection.client.subscribe(&*uri).await {
+                let subscribe = connection.client.subscribe(&*uri).meta(hops.to_meta());
+                if let Err(error) = subscribe.await {
                     if uris.len() == 1 {
                         return Err(error);
                     }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use turnbuckle_client::{LifecycleMode, Target, ndjson::NdjsonClient};
 use turnbuckle_gateway::{RunningGateway, Upstream, UpstreamState};
@@ -12,7 +12,7 @@ use turnbuckle_server::{
 };
 
 use crate::{
-    scripts::members,
+    scripts::{Script, initialized, members},
     upstreams::{ConnectionCount, ERAS, desk, start, upstream},
 };
 
@@ -162,5 +162,53 @@ async fn a_call_ends_in_a_ring_without_other_servers() {
             let response = peer.request(method, params).await;
             response.expect_error(-32603);
         }
+        let mut peer = Peer::connect(second.server()).legacy("2025-11-25").await;
+        for (method, params) in [
+            (
+                "logging/setLevel",
+                json!({ "level": "info", "_meta": meta }),
+            ),
+            (
+                "resources/subscribe",
+                json!({ "uri": "desk://note", "_meta": meta }),
+            ),
+        ] {
+            let response = peer.request(method, params).await;
+            response.expect_error(-32603);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_that_a_client_causes_counts_the_gateways() {
+    let script = Script::new(|method, _| match method {
+        "initialize" => initialized(&json!({
+            "tools": {}, "prompts": {}, "logging": {}, "resources": { "subscribe": true },
+        })),
+        _ => Value::Null,
+    });
+    let gateway = start([script.upstream("script")]).await;
+    let mut peer = Peer::connect(gateway.server()).legacy("2025-11-25").await;
+    let meta = json!({ "dev.turnbuckle/hops": 2, "dev.turnbuckle/gateways": ["a", "b"] });
+    for (method, params) in [
+        ("tools/list", json!({})),
+        ("prompts/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("tools/call", json!({ "name": "x" })),
+        ("resources/read", json!({ "uri": "x:1" })),
+        ("resources/subscribe", json!({ "uri": "x:1" })),
+        ("logging/setLevel", json!({ "level": "info" })),
+    ] {
+        let mut params = params;
+        params["_meta"] = meta.clone();
+        peer.request(method, params).await;
+
+        let received = script.requests(method);
+        let sent = &received.last().unwrap()["_meta"];
+        assert_eq!(sent["dev.turnbuckle/hops"], 3, "{method}: {sent}");
+        let passed = sent["dev.turnbuckle/gateways"].as_array().unwrap();
+        assert_eq!(passed[..2], [json!("a"), json!("b")], "{method}");
+        assert_eq!(passed.len(), 3, "{method}");
     }
 }
