@@ -221,7 +221,7 @@ impl ToolRun {
     }
 
     /// Returns the parameters of the retry after a response that requests input.
-    fn retry(&self, response: &ProbeResponse) -> Option<Value> {
+    pub(crate) fn retry(&self, response: &ProbeResponse) -> Option<Value> {
         let result = response.value.get("result")?;
         if result["resultType"] != "input_required" {
             return None;

@@ -1,6 +1,12 @@
 //! Features: tools, resources, prompts, client requests and tasks.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    collections::HashSet,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use serde_json::{Value, json};
 use turnbuckle_check::report::{Report, RuleStatus};
@@ -93,6 +99,7 @@ fn allowed() -> Vec<Mutant> {
                     params.remove("requestState");
                 }
             }),
+        Mutant::new("input.asks-again", "accepts each state once").map_sent(accepted_once()),
         Mutant::new("tools.wrong-arguments-as-result", "only arguments with param headers").map_sent(|outgoing| {
             let tools = outgoing.message.pointer_mut("/result/tools");
             if let Some(tools) = tools.and_then(Value::as_array_mut) {
@@ -226,6 +233,19 @@ fn removed_when_read() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
         let list = list.filter(|_| removed.load(Ordering::Relaxed));
         if let Some(list) = list.and_then(Value::as_array_mut) {
             list.retain(|it| it["uri"] != "good://last");
+        }
+    }
+}
+
+/// Rejects a state that was in an accepted retry before.
+fn accepted_once() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
+    let accepted = Mutex::new(HashSet::new());
+    move |outgoing| {
+        let call = is_response_to(outgoing, "tools/call");
+        let is_result = outgoing.message.get("result").is_some();
+        let state = call["requestState"].as_str().filter(|_| is_result);
+        if state.is_some_and(|state| !accepted.lock().unwrap().insert(state.to_owned())) {
+            reject(outgoing, -32602);
         }
     }
 }

@@ -75,6 +75,9 @@ pub(super) async fn requests_again(ctx: &CheckContext) -> Outcome {
     params["inputResponses"] = json!({});
     let response = retry(ctx, run, params, false).await?;
     response.result()?;
+    if let Some(params) = run.retry(&response) {
+        end_call(ctx, run, params).await;
+    }
     response.evidence()
 }
 
@@ -87,23 +90,41 @@ pub(super) async fn ignores_surplus(ctx: &CheckContext) -> Outcome {
 }
 
 pub(super) async fn malformed_responses(ctx: &CheckContext) -> Outcome {
-    let (run, mut params) = first_retry(ctx).await?;
-    params["inputResponses"] = "yes".into();
-    let response = retry(ctx, run, params, true).await?;
+    let (run, params) = first_retry(ctx).await?;
+    let mut malformed = params.clone();
+    malformed["inputResponses"] = "yes".into();
+    let response = retry(ctx, run, malformed, true).await?;
+    end_call(ctx, run, params).await;
     response.error()?;
     response.evidence()
 }
 
-/// Returns a run with input requests, and the parameters of its first retry.
-pub(super) async fn first_retry(ctx: &CheckContext) -> Result<(&ToolRun, Value), NotPassed> {
+/// Calls a tool that sends input requests; returns its run, and the parameters of the first retry of this call.
+///
+/// The run itself has ended, and a server may reject its state.
+async fn first_retry(ctx: &CheckContext) -> Result<(&ToolRun, Value), NotPassed> {
     let tool_runs = ctx.tool_runs().await?;
-    let mut retries = tool_runs
-        .runs
-        .iter()
-        .filter_map(|run| Some((run, run.first_retry()?)));
     // A result with only a `requestState` has no effect on `inputResponses`.
-    let found = retries.find(|(_, params)| params.get("inputResponses").is_some());
-    found.ok_or_else(|| tool_runs.none("sends input requests"))
+    let requests_input = |run: &&ToolRun| {
+        let retry = run.first_retry();
+        retry.is_some_and(|params| params.get("inputResponses").is_some())
+    };
+    let run = tool_runs.runs.iter().find(requests_input);
+    let run = run.ok_or_else(|| tool_runs.none("sends input requests"))?;
+    Ok((run, call_again(ctx, run).await?))
+}
+
+/// Makes the call of a run again, up to its first response; returns the parameters of the retry.
+async fn call_again(ctx: &CheckContext, run: &ToolRun) -> Result<Value, NotPassed> {
+    let response = retry(ctx, run, run.params.clone(), false).await?;
+    let params = run.retry(&response);
+    params.ok_or_else(|| NotPassed::not_tested("the tool requested input only once"))
+}
+
+/// Responds to the input requests of a call, which a server may keep open.
+async fn end_call(ctx: &CheckContext, run: &ToolRun, params: Value) {
+    // Best effort: the call is not what is checked.
+    let _ = retry(ctx, run, params, false).await;
 }
 
 /// Retries the call once; `deliberately_invalid` marks parameters that are wrong on purpose.
@@ -162,6 +183,7 @@ pub(super) async fn tampered_state(ctx: &CheckContext) -> Outcome {
         }
         evidence.extend(response.entries());
     }
+    end_call(ctx, run, params).await;
     Evidence::from_entries(evidence)
 }
 
@@ -173,17 +195,20 @@ pub(super) async fn state_of_another_request(ctx: &CheckContext) -> Outcome {
             "the server sends no `requestState`",
         ));
     }
-    let others = tool_runs
+    let mut others = tool_runs
         .runs
         .iter()
         .filter(|other| other.call.name != run.call.name);
-    let mut others = others.filter_map(|other| Some((other, other.first_retry()?)));
-    let Some((other, mut other_params)) = others.next() else {
+    let Some(other) = others.find(|other| other.first_retry().is_some()) else {
         return Err(tool_runs.none("sends input requests other than the first one"));
     };
+    let other_params = call_again(ctx, other).await?;
     reject_invented_state(ctx, other, &other_params).await?;
-    other_params["requestState"] = params["requestState"].clone();
-    let response = retry(ctx, other, other_params, true).await?;
+    let mut mixed = other_params.clone();
+    mixed["requestState"] = params["requestState"].clone();
+    let response = retry(ctx, other, mixed, true).await?;
+    end_call(ctx, run, params).await;
+    end_call(ctx, other, other_params).await;
     if is_success(&response) {
         Err(response.violation(format!(
             "the state of a call of `{}` is accepted for `{}`",
