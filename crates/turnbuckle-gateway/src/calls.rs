@@ -252,9 +252,13 @@ impl RelayedCall<'_> {
         result
     }
 
-    /// Names the task that the call is about.
+    /// Names the task that the call waits for.
     fn set_task(&self, call: &RunningCall) {
-        let task = self.target.filter(|target| target.member == "taskId");
+        // Only this method waits for the task, and a response to `tasks/get` should not be a stream.
+        let waits = self.request.method() == "tasks/result";
+        let task = self
+            .target
+            .filter(|target| waits && target.member == "taskId");
         if let (Some(task), Ok(Some(id))) = (task, self.params.string("taskId")) {
             call.set_task(RelatedTask {
                 upstream: task.original.clone(),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use turnbuckle_client::LifecycleMode;
 use turnbuckle_gateway::{RunningGateway, Sharing, Upstream};
 use turnbuckle_protocol::Revision;
-use turnbuckle_server::testing::{Combination, Peer, TransportKind};
+use turnbuckle_server::testing::{Combination, Peer, TransportKind, http};
 
 use crate::{
     scripted::{ScriptedConnection, ScriptedServer, scripted, scripted_as, scripted_with},
@@ -239,6 +239,39 @@ async fn the_status_of_a_task_reaches_the_session_that_requested_it() {
         peer.expect_no_message().await;
         other.expect_no_message().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_of_a_task_is_not_sent_with_a_response_about_it() {
+    let (upstream, mut server) = workshop();
+    let gateway = start([upstream]).await;
+    drop(server.connection().await);
+    let client = http(gateway.server()).in_session("2025-11-25").await;
+    let request = |id: u32, method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+    let params = json!({ "name": "x", "arguments": {}, "task": {} });
+    let call = request(1, "tools/call", params);
+    let (created, mut connection) = tokio::join!(client.post(&call), async {
+        let mut connection = server.connection().await;
+        let request = connection.expect("tools/call").await;
+        let created = json!({ "task": task("t1", "working") });
+        connection.respond(&request, created).await;
+        connection
+    });
+    let created = created.json().await;
+
+    let params = json!({ "taskId": created["result"]["task"]["taskId"] });
+    let get = request(2, "tasks/get", params);
+    let (state, ()) = tokio::join!(client.post(&get), async {
+        let request = connection.expect("tasks/get").await;
+        let completed = task("t1", "completed");
+        connection
+            .notify("notifications/tasks/status", completed.clone())
+            .await;
+        connection.respond(&request, completed).await;
+    });
+
+    assert!(!state.is_stream());
+    assert_eq!(state.json().await["result"]["status"], "completed");
 }
 
 #[tokio::test(start_paused = true)]
