@@ -3,13 +3,21 @@
 A case says how the authorization server is set up (`auth/as.mjs` has the switches), how the client is known to it, and what
 is tried. Afterwards the journal of the authorization server says what was really asked of it.
 """
+import base64
+import contextlib
 import itertools
 import json
+import os
 import re
+import subprocess
+import threading
+import urllib.parse
+import urllib.request
 
+import bridge
 from packages import HERE, TARGET, TOOLS, Npm, Pip, Program
 from rows import Row
-from servers import Listening
+from servers import Listening, fresh_folder
 from tap import Tap
 
 DOCUMENT = {
@@ -154,6 +162,33 @@ STRANGE = [
 ]
 
 
+class BridgeCase(Case):
+    """A case with a bridge, which requires tokens of one authorization server and has tokens of another one. `credentials` are
+    those of the bridge, and `grants_behind` the grants that they take."""
+
+    def __init__(self, name, switches, checks, credentials, grants_behind, grants=(CODE,), **others):
+        super().__init__(f"bridge, {name}", switches, checks, list(grants), **others)
+        self.credentials, self.grants_behind = credentials, grants_behind
+
+
+LENIENT = {("client", "typescript 2.4.0"): "this package refreshes only what was rejected, and a bridge allows a minute"}
+# A token that expires between the login and the first call is renewed as well, but its grants are other ones.
+SHORT = {"ttl": 6}
+BRIDGED = [
+    BridgeCase("client secret behind", {}, "connect whoami many close", "secret", [MACHINE], revisions=BOTH),
+    BridgeCase("client key behind", {}, "connect whoami close", "key", [MACHINE]),
+    BridgeCase("login behind", {}, "connect whoami many close", "login", [CODE], revisions=BOTH),
+    BridgeCase("token file behind", SHORT, "connect whoami again close", "file", [MACHINE], [CODE, REFRESH],
+               lacks=LENIENT),
+    BridgeCase("expiry, client secret behind", SHORT, "connect whoami refreshed rotated close", "secret",
+               [MACHINE], [CODE, REFRESH], revisions=BOTH, lacks=LENIENT),
+    BridgeCase("expiry, login behind", SHORT, "connect whoami refreshed rotated close", "login", [CODE, REFRESH],
+               [CODE, REFRESH], lacks=LENIENT),
+]
+# A bridge allows for clocks that differ by a minute, so an expired token is tried elsewhere.
+REFUSED_BY_BRIDGE = BridgeCase("invalid tokens", {}, REFUSALS.removesuffix(" expired_token"), "secret", [MACHINE], [])
+
+
 class Login(Row):
     """A case with one client, one server, and one authorization server."""
 
@@ -201,7 +236,7 @@ class Login(Row):
         by_route = lambda route: [line for line in journal if line.get("route") == route]
         yield "registered", self.registered(by_route("registration"))
         yield "asked", self.asked(by_route("authorization"))
-        yield "granted", self.granted(by_route("token"))
+        yield "granted", self.granted(by_route("token"), self.case.grants, self.url)
         yield "untroubled", self.untroubled(journal)
         yield "no_secrets", self.no_secrets(log)
         if self.server == "turnbuckle" and self.case.switches.get("tokens") == "opaque":
@@ -224,15 +259,15 @@ class Login(Row):
                 return verdict(False, line)
         return verdict(len(lines) == wanted, lines)
 
-    def granted(self, lines):
+    def granted(self, lines, expected, url):
         """Tokens are obtained with the expected grants, each for this server."""
         good = [line for line in lines if line["status"] == 200]
         grants = [line["said"]["grant_type"] for line in good]
         # A client that refreshes ahead of time does so more often.
         grants = [grant for i, grant in enumerate(grants) if grant == CODE or grants[i - 1:i] != [grant]]
-        aimed = all(line["said"].get("resource") == self.url for line in good)
+        aimed = all(line["said"].get("resource") == url for line in good)
         proven = all(line["proof"] == self.case.dpop for line in good)
-        return verdict(grants == self.case.grants and aimed and proven, lines)
+        return verdict(grants == expected and aimed and proven, lines)
 
     def untroubled(self, journal):
         """Only expected requests are rejected."""
@@ -257,6 +292,131 @@ class InvalidTokens(Login):
         return ()
 
 
+class BridgedLogin(Login):
+    """A bridge between client and server, with an authorization server on each side."""
+
+    def run(self, transport):
+        log = self.log(transport)
+        self.home = fresh_folder(log.with_suffix(".home").name)
+        self.behind = log.with_suffix(".behind")
+        for file in (log, self.behind):
+            file.unlink(missing_ok=True)
+        key, self.journal, self.journal_behind = log.with_suffix(".pem"), log.with_suffix(".as"), log.with_suffix(".as2")
+        with contextlib.ExitStack() as stack:
+            issuer, issuer_behind = (self.provider(stack, journal, key) for journal in (self.journal, self.journal_behind))
+            tap, tap_behind = Tap(0, log), Tap(0, self.behind)
+            self.url, self.url_behind = (f"http://127.0.0.1:{tap.port}/mcp" for tap in (tap, tap_behind))
+            wishes = self.wishes(issuer_behind) | {"resource": self.url_behind}
+            server = Listening(SERVERS[self.server].command(json.dumps(wishes)), log.with_suffix(".behind.server"))
+            tap_behind.target = stack.enter_context(server).port
+            configuration = self.configuration(stack, issuer_behind, key)
+            command = self.within_home("bridge", "--json", "--yes", "--listen", "127.0.0.1:0", "--config", configuration,
+                                       "--auth-issuer", issuer, "--audience", self.url, "--require-scope", "mcp:read",
+                                       "--audit", self.home / "audit.jsonl")
+            front = stack.enter_context(bridge.Bridge(command, log.with_suffix(".server")))
+            # Its URL is the audience.
+            health = json.loads(front.log.read_text().splitlines()[0])["health"]
+            tap.target = urllib.parse.urlsplit(health).port
+            self.judge(transport, CLIENTS[self.client].command(json.dumps(self.task(issuer, key))))
+
+    def provider(self, stack, journal, key):
+        """Starts an authorization server; returns its issuer."""
+        # The last one is the one behind, whose client has the key.
+        switches = json.dumps(self.case.switches | {"key": str(key)})
+        provider = stack.enter_context(Listening(PROVIDER.command("as.mjs", switches), journal))
+        return f"http://127.0.0.1:{provider.port}{provider.path or ''}"
+
+    def within_home(self, *arguments):
+        """The command line of `turnbuckle` with a home of its own, whose browser logs in at once."""
+        environment = {"HOME": self.home, "DISPLAY": ":0", "PATH": f"{HERE / 'auth'}:{os.environ['PATH']}"}
+        for name in ("CONFIG", "STATE", "DATA"):
+            environment[f"XDG_{name}_HOME"] = self.home / name.lower()
+        return ["env", *(f"{name}={value}" for name, value in environment.items()), bridge.TURNBUCKLE, *arguments]
+
+    def configuration(self, stack, issuer, key):
+        """The file with the server and the credentials for it."""
+        secret, token, file = self.home / "secret", self.home / "token", self.home / "bridge.toml"
+        secret.write_text("open-sesame")
+        settings = {
+            "secret": f'kind = "client-credentials", client-id = "service", client-secret-file = "{secret}"',
+            "key": f'kind = "client-credentials", client-id = "signer", client-key-file = "{key}"',
+            "login": 'kind = "login"',
+            "file": f'kind = "token-file", file = "{token}"',
+        }
+        if self.case.credentials == "login":
+            subprocess.run([str(part) for part in self.within_home("login", self.url_behind)], check=True, timeout=30,
+                           capture_output=True)
+        if self.case.credentials == "file":
+            stack.enter_context(RenewedToken(token, issuer, self.url_behind))
+        for private in (secret, key):
+            private.chmod(0o600)
+        file.write_text(f'[servers.guarded]\nurl = "{self.url_behind}"\nauth = {{ {settings[self.case.credentials]} }}\n')
+        file.chmod(0o600)
+        return file
+
+    def task(self, issuer, key):
+        # The server sees the bridge, and not its callers. Only the Python package has a subject without a user.
+        machine = {"secret": "service", "key": "signer", "file": "service"}.get(self.case.credentials)
+        subject = "ada" if machine is None else machine if self.server.startswith("python") else None
+        return super().task(issuer, key) | {"subject": subject}
+
+    def afterwards(self, transport, log):
+        yield from super().afterwards(transport, log)
+        journal = [json.loads(line) for line in self.journal_behind.read_text().splitlines() if line.startswith("{")]
+        tokens = [line for line in journal if line.get("route") == "token"]
+        yield "granted_behind", self.granted(tokens, self.case.grants_behind, self.url_behind)
+        yield "untroubled_behind", self.untroubled(journal)
+        yield "apart", self.apart(log)
+        records = [json.loads(line) for line in (self.home / "audit.jsonl").read_text().splitlines()]
+        yield "audited", verdict(records and all("ada" in json.dumps(record["principal"]) for record in records), records)
+
+    def apart(self, log):
+        """No token of the client reaches the server, and no token of the bridge the client."""
+        front, behind = log.read_text(errors="replace"), self.behind.read_text(errors="replace")
+        sent, sent_behind = (set(re.findall(r"^authorization: *\w+ (\S+)", text, re.MULTILINE | re.IGNORECASE))
+                             for text in (front, behind))
+        leaked = [token for token in sent if token in behind] + [token for token in sent_behind if token in front]
+        return verdict(sent and sent_behind and not leaked, leaked)
+
+
+class BridgedInvalidTokens(BridgedLogin):
+    """A client without an MCP package that sends invalid tokens to a bridge. None of them reaches the server."""
+
+    def afterwards(self, transport, log):
+        yield "apart", self.apart(log)
+
+
+class RenewedToken:
+    """A file with a token, which is replaced before the token expires, as a helper program would."""
+
+    def __init__(self, file, issuer, resource):
+        self.file, self.issuer, self.resource = file, issuer, resource
+        self.ended = threading.Event()
+
+    def __enter__(self):
+        self.renew()
+        threading.Thread(target=self.keep, daemon=True).start()
+
+    def __exit__(self, *_):
+        self.ended.set()
+
+    def keep(self):
+        while not self.ended.wait(1):
+            with contextlib.suppress(OSError):
+                self.renew()
+
+    def renew(self):
+        form = {"grant_type": MACHINE, "resource": self.resource, "scope": "mcp:read"}
+        basic = base64.b64encode(b"service:open-sesame").decode()
+        request = urllib.request.Request(f"{self.issuer}/token", urllib.parse.urlencode(form).encode(),
+                                         {"authorization": f"Basic {basic}"})
+        token = json.load(urllib.request.urlopen(request, timeout=10))["access_token"]
+        fresh = self.file.with_suffix(".new")
+        fresh.touch(0o600)
+        fresh.write_text(token)
+        fresh.replace(self.file)
+
+
 def verdict(ok, seen):
     return {"ok": ok, "detail": json.dumps(seen)[:400]}
 
@@ -277,6 +437,17 @@ def rows(words):
         yield InvalidTokens(case, "any", "raw client", "turnbuckle")
         if "control" in words:
             yield InvalidTokens(case, "any", "raw client", CONTROL[1])
+
+
+def bridged_rows():
+    """The same with a bridge in between; the peers of a row have nothing in common but the bridge."""
+    for case in BRIDGED:
+        for revision, (client, server) in itertools.product(case.revisions, PAIRS):
+            if ("client", client) not in case.lacks:
+                yield BridgedLogin(case, revision, client, server)
+        for peer, revision in PYTHONS:
+            yield BridgedLogin(case, revision, peer, peer)
+    yield BridgedInvalidTokens(REFUSED_BY_BRIDGE, "any", "raw client", "turnbuckle")
 
 
 def print_cases(rows):

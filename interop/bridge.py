@@ -6,10 +6,12 @@ HTTP if it serves HTTP, too.
 import contextlib
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 
 import clients
+import context
 import servers
 from packages import TARGET
 from servers import Listening
@@ -83,6 +85,9 @@ class Client(Bridged, clients.Client):
 class Server(Bridged, servers.Server):
     """One of their servers behind the bridge. `era` is that of our client, and follows from the revision."""
 
+    # Our client and the bridge both wait two seconds for a program, which some servers need on a busy machine.
+    ends_by_itself = False
+
     def __init__(self, name, kind, revision, behind, transports, program, lacks):
         era = "modern" if revision >= "2026" else "legacy"
         super().__init__(name, kind, era, revision, transports, program, lacks | ITSELF)
@@ -99,6 +104,24 @@ class Server(Bridged, servers.Server):
             self.drive(transport, words, program, f"http://127.0.0.1:{server.port}{path}")
 
 
+class ByCommandLine(Server, servers.ByCommandLine):
+    """Their servers behind the bridge, called by the command line."""
+
+
+class Context(Bridged, context.Context):
+    """A session of one of their clients with `turnbuckle serve` behind the bridge."""
+
+    def __init__(self, row, behind):
+        super().__init__(f"{row.name.removeprefix('context: ')}, {behind} server", row.revision, row.driver, row.lacks)
+        self.client, self.behind, self.fronts = row.name, behind, {}
+
+    def run(self, transport):
+        words = [self.client, self.revision, ",".join(self.wanted), transport]
+        data = self.log(transport).with_suffix(".data")
+        shutil.rmtree(data, ignore_errors=True)
+        self.drive(transport, self.driver.command(*words), [TURNBUCKLE, "serve", "--stdio", "--data", data])
+
+
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 
 
@@ -111,6 +134,11 @@ def both_servers(row):
         yield client
 
 
+def other_era(row):
+    """Returns the row of a session with the server in the other era."""
+    return Context(row, "modern" if row.revision < MODERN else "legacy")
+
+
 def both_clients(name, kind, behind, transports, program, lacks, legacy=(), modern=()):
     """The rows of a server with our client in either era. HTTP+SSE belongs to the legacy era."""
     yield Server(name, kind, LEGACY, behind, transports, program, lacks | dict(legacy))
@@ -119,6 +147,7 @@ def both_clients(name, kind, behind, transports, program, lacks, legacy=(), mode
 
 
 CLIENTS = [row for client in clients.ROWS for row in both_servers(client)]
+SESSIONS = [other_era(session) for session in context.ROWS]
 SERVERS = [row for rows in (
     both_clients("server-everything 2026.8.31", "everything", "legacy", servers.ALL, servers.Everything(),
                  servers.NO_TOOL_ERROR | {"cancellation": "this server goes on with what is cancelled"},
@@ -130,11 +159,14 @@ SERVERS = [row for rows in (
                  servers.TOOLS_ONLY | {"structured": "this server answers in text"}),
     both_clients("typescript 2.4.0 dual", "workbench", "modern", servers.BOTH, servers.typescript("dual"),
                  servers.NO_TOOL_ERROR),
+    both_clients("typescript 2.4.0 modern only", "workbench", "modern", servers.BOTH, servers.typescript("modern"),
+                 servers.NO_TOOL_ERROR),
     both_clients("typescript 2.4.0 legacy only", "workbench", "legacy", servers.BOTH, servers.typescript("legacy"),
                  servers.NO_TOOL_ERROR),
     both_clients("typescript 1.0.4", "workbench", "legacy", ("stdio",), servers.TYPESCRIPT_EARLY,
                  servers.NO_TOOL_ERROR | servers.UNKNOWN),
-    both_clients("python 2.3.0", "workbench", "modern", servers.BOTH, servers.PYTHON, servers.NO_TOOL_ERROR),
+    both_clients("python 2.3.0", "workbench", "modern", servers.BOTH, servers.PYTHON, servers.NO_TOOL_ERROR,
+                 legacy={"logging": "this package does not declare `logging`, which clients before 2026-07-28 need"}),
     both_clients("python 2.3.0", "workbench", "legacy", servers.ALL, servers.PYTHON,
                  servers.NO_TOOL_ERROR | servers.NO_NOTIFICATIONS),
     both_clients("python 1.30.0", "workbench", "legacy", servers.BOTH, servers.PYTHON_1,
@@ -146,3 +178,9 @@ SERVERS = [row for rows in (
     both_clients("rmcp 3.8.0", "workbench", "modern", servers.BOTH, servers.RMCP, servers.NO_TOOL_ERROR),
     both_clients("rmcp 3.8.0", "workbench", "legacy", servers.BOTH, servers.RMCP, servers.NO_TOOL_ERROR),
 ) for row in rows]
+COMMANDS = [
+    ByCommandLine("server-everything 2026.8.31, by command line", "everything", MODERN, "legacy", servers.BOTH,
+                  servers.Everything(), {"timeout": "tried with servers that stop what is cancelled"}),
+    ByCommandLine("typescript 2.4.0 dual, by command line", "workbench", LEGACY, "modern", servers.ALL,
+                  servers.typescript("dual"), {}),
+]

@@ -25,7 +25,8 @@ AT_ONCE = 4
 def main(options):
     words = [word for word in options if not word.startswith("--")]
     if "--bridge" in options:
-        rows = [*bridge.CLIENTS, *bridge.SERVERS, *verdicts.ROWS, *agents.ROWS]
+        rows = [*verdicts.ROWS, *bridge.CLIENTS, *bridge.SESSIONS, *bridge.SERVERS, *bridge.COMMANDS,
+                *authorization.bridged_rows(), *agents.ROWS]
     else:
         rows = [*clients.ROWS, *context.ROWS, *servers.ROWS, *authorization.rows(words)]
     ours = [row for row in rows if not words or any(word in row.name for word in words)]
@@ -45,8 +46,10 @@ def main(options):
     logins = [row for row in had if isinstance(row, authorization.Login)]
     alone = [row for row in had if isinstance(row, (verdicts.Check, agents.Agent))]
     with clients.Server() as server:
-        run_all([(row, transport, server) for row in their_clients for transport in row.transports] +
-                [(row, transport) for row in sessions + their_servers + logins + alone for transport in row.transports])
+        # The longest ones first.
+        run_all([(row, transport) for row in alone for transport in row.transports] +
+                [(row, transport, server) for row in their_clients for transport in row.transports] +
+                [(row, transport) for row in sessions + their_servers + logins for transport in row.transports])
     for heading, kind, reasons in [
         ("their client, our server", their_clients, clients.REASONS),
         ("their client, turnbuckle serve", sessions, ()),

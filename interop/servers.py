@@ -99,6 +99,8 @@ class Server(Row):
     """`kind` selects the checks, `era` is the option of our client."""
 
     checks = CHECKS
+    # The end of its input is enough.
+    ends_by_itself = True
 
     def __init__(self, name, kind, era, revision, transports, program, lacks):
         super().__init__(f"{name}, {era}", revision, transports, self.checks, lacks)
@@ -119,7 +121,8 @@ class Server(Row):
         return [CLIENT]
 
     def afterwards(self, transport, log):
-        yield from super().afterwards(transport, log)
+        if transport == "stdio":
+            yield "exit", how_it_ended(log, by_itself=self.ends_by_itself)
         if transport == "http":
             yield "farewell", farewell(log)
             yield "session_id", session_id(log)

@@ -27,8 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// A bridge starts its server once to learn what it is, and once for the session.
 const CONNECTING: Duration = Duration::from_secs(40);
 
-/// The longest time until a server exits after the end of its input.
-const CLOSING: Duration = Duration::from_millis(1900);
+/// The longest time until the connection is closed. A server that was ended by a signal is found by its exit, and by run.py.
+const CLOSING: Duration = Duration::from_secs(30);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
