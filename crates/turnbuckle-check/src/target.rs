@@ -5,6 +5,7 @@ use std::{fmt, io, pin::Pin, sync::Arc, thread};
 use tokio::io::{AsyncRead, AsyncWrite};
 use turnbuckle_client::{http::HttpTarget, stdio::ServerCommand};
 use turnbuckle_protocol::revision::Revision;
+use turnbuckle_text::url::{HttpScheme, HttpUrl, split_authority};
 
 use crate::{
     rule::Transports,
@@ -65,9 +66,8 @@ impl ServerTarget {
     /// Checks the server at a URL. `http` opens the connections; `headers` are sent with every
     /// request.
     pub fn http(url: &str, http: HttpTarget, headers: Vec<(String, String)>) -> Self {
-        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let at = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (host, path) = rest.split_at(at);
+        let rest = HttpScheme::split(url).map_or(url, |(_, rest)| rest);
+        let (host, path) = split_authority(rest);
         let path = if path.starts_with('/') {
             path.to_owned()
         } else {
@@ -95,10 +95,10 @@ impl ServerTarget {
     /// `https` is excluded because certificates do not cover the addresses that are tried.
     pub fn by_network(mut self) -> Self {
         if let TargetTransport::Http(endpoint) = &mut self.transport
-            && self.label.starts_with("http://")
+            && let Ok(url) = HttpUrl::parse(&self.label)
+            && url.scheme == HttpScheme::Http
         {
-            let port = endpoint.host.rsplit_once(':').map(|(_, port)| port.parse());
-            endpoint.network_port = port.map_or(Some(80), Result::ok);
+            endpoint.network_port = Some(url.port());
         }
         self
     }

@@ -135,7 +135,9 @@ impl HttpScheme {
 
     /// Splits a URL after `http://` or `https://`, in any case.
     pub fn split(url: &str) -> Result<(Self, &str), ParseUrlError> {
-        let (scheme, rest) = url.split_once("://").ok_or(ParseUrlError::Scheme)?;
+        let colon = url.find(':').ok_or(ParseUrlError::Scheme)?;
+        let (scheme, rest) = url.split_at(colon);
+        let rest = rest.strip_prefix("://").ok_or(ParseUrlError::Scheme)?;
         Ok((scheme.parse()?, rest))
     }
 }
@@ -152,6 +154,22 @@ impl FromStr for HttpScheme {
             Err(ParseUrlError::Scheme)
         }
     }
+}
+
+/// Splits the text after `://` into the authority and the rest, which starts at `/`, `?` or `#`. Neither part is checked.
+pub fn split_authority(text: &str) -> (&str, &str) {
+    text.split_at(text.find(['/', '?', '#']).unwrap_or(text.len()))
+}
+
+/// Returns whether a URL sends plain text over a network: its scheme is `http` and its host is not known to be this machine.
+///
+/// Only scheme and host are parsed, so that a URL with a fragment or letters beyond ASCII can be judged too.
+pub fn is_plain_http_over_network(url: &str) -> bool {
+    let Ok((HttpScheme::Http, rest)) = HttpScheme::split(url) else {
+        return false;
+    };
+    let authority: Result<HostPort, _> = split_authority(rest).0.parse();
+    !authority.is_ok_and(|authority| authority.host.is_loopback())
 }
 
 /// An `http` or `https` URL without user and fragment, and its parts as they were written.
@@ -182,12 +200,11 @@ impl<'a> HttpUrl<'a> {
         if url.contains('#') {
             return Err(ParseUrlError::Fragment);
         }
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let authority = &rest[..end];
+        let (authority, _) = split_authority(rest);
         if authority.contains('@') {
             return Err(ParseUrlError::Userinfo);
         }
-        let (origin, rest) = url.split_at(url.len() - rest.len() + end);
+        let (origin, rest) = url.split_at(url.len() - rest.len() + authority.len());
         let (path, query) = rest.split_at(rest.find('?').unwrap_or(rest.len()));
         Ok(Self {
             scheme,
@@ -214,6 +231,12 @@ impl<'a> HttpUrl<'a> {
         self.scheme == other.scheme
             && self.authority.host == other.authority.host
             && self.port() == other.port()
+    }
+
+    /// Returns whether host and port are those of a `Host` header. A missing port is the default of this URL's scheme.
+    pub fn is_at(&self, host: &HostPort) -> bool {
+        let port = host.port.unwrap_or_else(|| self.scheme.default_port());
+        self.authority.host == host.host && self.port() == port
     }
 
     /// Returns the path, or an empty text for `/`.
@@ -398,6 +421,34 @@ mod tests {
         ] {
             assert!(!is_same_origin("https://a.example", other), "{other}");
         }
+    }
+
+    #[test]
+    fn plain_http_over_a_network_is_found_by_scheme_and_host() {
+        for (url, is_plain) in [
+            ("http://a.example/", true),
+            ("HTTP://a.example", true),
+            ("http://localhost.evil.example/", true),
+            ("http://127.0.0.1.evil.example/", true),
+            ("http://localhost:80@evil.example/", true),
+            ("http://localhost\\@evil.example/", true),
+            ("http://", true),
+            ("http://localhost", false),
+            ("http://127.0.0.2:80/\u{e4}#x", false),
+            ("http://[::1]?q", false),
+            ("https://a.example/", false),
+            ("com.example.app:/back", false),
+        ] {
+            assert_eq!(is_plain_http_over_network(url), is_plain, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_compared_with_a_host_header() {
+        let url = HttpUrl::parse("https://A.example/mcp").unwrap();
+
+        assert!(url.is_at(&host("a.example")) && url.is_at(&host("a.example:443")));
+        assert!(!url.is_at(&host("a.example:80")) && !url.is_at(&host("b.example")));
     }
 
     proptest! {

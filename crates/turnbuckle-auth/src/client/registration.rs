@@ -5,7 +5,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use turnbuckle_text::url::HttpUrl;
+use turnbuckle_text::url::{HttpScheme, HttpUrl};
 
 use super::{
     oauth_error::{self, OAuthErrorResponse},
@@ -433,13 +433,10 @@ impl ClientMetadata {
 
 /// Returns whether a URL can be a client id: `https`, with a path without dot segments.
 pub(super) fn is_metadata_document_url(url: &str) -> bool {
-    let is_https = url
-        .get(..8)
-        .is_some_and(|start| start.eq_ignore_ascii_case("https://"));
-    let has_path = HttpUrl::parse(url).is_ok_and(|url| {
+    HttpUrl::parse(url).is_ok_and(|url| {
         let mut segments = url.path.split('/');
-        !url.path_without_root().is_empty()
+        url.scheme == HttpScheme::Https
+            && !url.path_without_root().is_empty()
             && segments.all(|segment| !matches!(segment, "." | ".."))
-    });
-    is_https && has_path
+    })
 }

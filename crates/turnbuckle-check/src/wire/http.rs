@@ -8,6 +8,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
 use tokio::time::{Instant, timeout};
 use turnbuckle_protocol::codec::sse::{SseDecoder, SseLimits};
+use turnbuckle_text::url::HttpUrl;
 
 use super::{
     channel,
@@ -140,6 +141,11 @@ impl RawHttpClient {
     /// Returns the value of `Host`.
     pub(crate) fn host(&self) -> &str {
         &self.endpoint.host
+    }
+
+    /// Returns whether a URL has the host and port of the server.
+    pub(crate) fn is_host_of(&self, url: &HttpUrl<'_>) -> bool {
+        self.host().parse().is_ok_and(|host| url.is_at(&host))
     }
 
     /// Returns the failure for a request without a response.

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
+use turnbuckle_text::url::{Host, HostPort};
+
 use crate::environment::Environment;
 
 /// The addresses and host names of this machine.
@@ -40,7 +42,10 @@ impl MachineNames {
 
     /// Returns the values of `Host` that name this machine.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = String> {
-        let addresses = self.addresses.iter().map(|address| bracketed(*address));
+        let addresses = self
+            .addresses
+            .iter()
+            .map(|address| Host::Ip(*address).to_string());
         addresses.chain(self.names.iter().cloned())
     }
 
@@ -74,21 +79,17 @@ fn is_usable(address: &IpAddr) -> bool {
     !address.is_loopback() && !address.is_unspecified() && !is_link_local
 }
 
-fn bracketed(address: IpAddr) -> String {
-    match address {
-        IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => format!("[{address}]"),
-    }
-}
-
 /// Returns the host name, its first label, and that label in the domain of multicast DNS.
 fn names(host_name: &str) -> Vec<String> {
-    let host_name = host_name.trim_end_matches('.').to_ascii_lowercase();
-    let is_host = |name: &str| {
-        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        !name.is_empty() && name.bytes().all(is_part)
+    let host_name = host_name.strip_suffix('.').unwrap_or(host_name);
+    let Ok(HostPort {
+        host: Host::Name(host_name),
+        port: None,
+    }) = host_name.parse()
+    else {
+        return Vec::new();
     };
-    if !is_host(&host_name) || host_name == "localhost" {
+    if host_name == "localhost" {
         return Vec::new();
     }
     let label = host_name.split('.').next().unwrap_or_default().to_owned();
@@ -174,7 +175,16 @@ mod tests {
 
     #[test]
     fn a_host_name_that_is_no_host_is_left_out() {
-        for name in ["", "localhost", "a b", "a/b", "ä"] {
+        for name in [
+            "",
+            "localhost",
+            "a b",
+            "a/b",
+            "ä",
+            "a..b",
+            "10.0.0.1",
+            "a:80",
+        ] {
             assert_eq!(names(name), [""; 0], "{name}");
         }
         assert_eq!(names("desk"), ["desk", "desk.local"]);

@@ -15,6 +15,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle_auth::Secret;
+use turnbuckle_text::url::HttpUrl;
 
 use super::trust_prompt::{PromptView, TrustPrompt};
 use crate::{
@@ -181,11 +182,9 @@ fn pairs_json(pairs: &[(String, Secret)]) -> Value {
         .collect()
 }
 
-/// Returns the scheme, host and port of a URL.
+/// Returns the scheme, host and port of a URL, or all of a text that is not a URL.
 fn origin(url: &str) -> &str {
-    let host = url.find("://").map_or(0, |at| at + 3);
-    let end = url[host..].find(['/', '?', '#', '\\']);
-    &url[..end.map_or(url.len(), |end| host + end)]
+    HttpUrl::parse(url).map_or(url, |url| url.origin)
 }
 
 /// The file of approved definitions.

@@ -6,7 +6,10 @@ use turnbuckle_protocol::{
     RpcError,
     types::{ElicitAction, ElicitUrlParams},
 };
-use turnbuckle_text::{formats::has_uri_characters, url::parse_port};
+use turnbuckle_text::{
+    formats::has_uri_characters,
+    url::{HttpScheme, parse_port, split_authority},
+};
 
 /// A URL that the server asks the user to open.
 ///
@@ -82,13 +85,9 @@ impl From<ElicitationAction> for ElicitAction {
 
 /// Returns the range of the host in a URL that is safe to show and to open; the error gives the reason.
 fn host(url: &str) -> Result<std::ops::Range<usize>, &'static str> {
-    let start = ["https://", "http://"].into_iter().find_map(|scheme| {
-        let matches = url.get(..scheme.len())?.eq_ignore_ascii_case(scheme);
-        matches.then_some(scheme.len())
-    });
-    let start = start.ok_or("the scheme is neither http nor https")?;
-    let rest = &url[start..];
-    let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
+    let (_, rest) = HttpScheme::split(url).map_err(|_| "the scheme is neither http nor https")?;
+    let start = url.len() - rest.len();
+    let (authority, _) = split_authority(rest);
     if !is_visible(rest) {
         return Err("it contains invalid characters");
     }

@@ -12,6 +12,10 @@ use turnbuckle_protocol::{
         ElicitUrlParams, ElicitationCapability, elicitation::ElicitSchema,
     },
 };
+use turnbuckle_text::{
+    formats::has_uri_characters,
+    url::{HttpUrl, ParseUrlError},
+};
 
 use super::ClientRequestError;
 
@@ -237,12 +241,7 @@ fn simplify(property: &mut Value) {
 /// Rejects elicitations that would expose secrets, and invalid URLs.
 fn validate(params: &ElicitParams) -> Result<(), String> {
     match params {
-        ElicitParams::Url(elicitation) if !is_web_url(&elicitation.url) => {
-            Err(format!("{:?} is not a web URL", elicitation.url))
-        }
-        ElicitParams::Url(elicitation) if has_userinfo(&elicitation.url) => {
-            Err("a URL must not contain a user's name or password".to_owned())
-        }
+        ElicitParams::Url(elicitation) => validate_url(&elicitation.url),
         ElicitParams::Form(form) => {
             let mut names = form.requested_schema.fields().map(|(name, _)| name);
             match names.find(|name| is_sensitive(name)) {
@@ -256,18 +255,16 @@ fn validate(params: &ElicitParams) -> Result<(), String> {
     }
 }
 
-/// Returns whether a URL contains user information before the host.
-fn has_userinfo(url: &str) -> bool {
-    let url = url.parse::<http::Uri>().ok();
-    url.is_some_and(|url| url.authority().is_some_and(|it| it.as_str().contains('@')))
-}
-
-/// Returns whether the text is an absolute web URL, not a file or script.
-fn is_web_url(url: &str) -> bool {
-    url.parse::<http::Uri>().is_ok_and(|url| {
-        matches!(url.scheme_str(), Some("https" | "http"))
-            && url.host().is_some_and(|host| !host.is_empty())
-    })
+/// Rejects what is not an absolute web URL, such as a file or script. A fragment is allowed, because a browser opens the URL.
+fn validate_url(url: &str) -> Result<(), String> {
+    let (before, fragment) = url.split_once('#').unwrap_or((url, ""));
+    match HttpUrl::parse(before) {
+        Err(ParseUrlError::Userinfo) => {
+            Err("a URL must not contain a user's name or password".to_owned())
+        }
+        Ok(_) if has_uri_characters(fragment) => Ok(()),
+        _ => Err(format!("{url:?} is not a web URL")),
+    }
 }
 
 fn elicitation_id() -> String {

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 use turnbuckle_protocol::revision::Revision;
-use turnbuckle_text::percent;
+use turnbuckle_text::{
+    percent,
+    url::{HttpUrl, is_plain_http_over_network},
+};
 
 use crate::{
     engine::{
@@ -158,9 +161,13 @@ impl AuthorizationStep<'_> {
         if self.host.is_empty() {
             return uri.ends_with("/mcp");
         }
-        let rest = uri.split_once("://").map_or("", |(_, rest)| rest);
-        let path = rest.strip_prefix(self.host);
-        path.is_some_and(|path| ["", "/", "/mcp", "/mcp/"].contains(&path))
+        match (HttpUrl::parse(uri), self.host.parse()) {
+            (Ok(url), Ok(host)) => {
+                let is_path = ["", "/", "/mcp", "/mcp/"].contains(&url.path);
+                url.is_at(&host) && is_path && url.query.is_empty()
+            }
+            _ => false,
+        }
     }
 
     fn violation(&self, observed: impl Into<String>) -> Outcome {
@@ -327,20 +334,11 @@ fn redirect(runs: &ScenarioRuns) -> Outcome {
     let (run, _) = first_rejected(runs)?;
     let log_in = log_in(run)?;
     let back = log_in.value("redirect_uri").unwrap_or_default();
-    let (scheme, rest) = back.split_once("://").unwrap_or_default();
-    let host = rest.split(['/', '?']).next().unwrap_or_default();
-    let local = ["localhost", "127.0.0.1", "[::1]"];
-    let is_local = local.iter().any(|name| {
-        host == *name
-            || host
-                .strip_prefix(name)
-                .is_some_and(|port| port.starts_with(':'))
-    });
     // Custom schemes are allowed; plain HTTP to another host is not.
-    if scheme != "http" || is_local {
-        Evidence::from_entries([log_in.number])
-    } else {
+    if is_plain_http_over_network(&back) {
         log_in.violation(format!("the redirect URI is `{back}`"))
+    } else {
+        Evidence::from_entries([log_in.number])
     }
 }
 

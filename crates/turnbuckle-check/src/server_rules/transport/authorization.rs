@@ -1,5 +1,7 @@
 //! Authorization: challenges and resource metadata.
 
+use turnbuckle_text::url::HttpUrl;
+
 use super::{
     host_origin::is_local,
     unauthenticated::{ChallengeProbe, metadata},
@@ -182,37 +184,27 @@ async fn resource(ctx: &CheckContext) -> Outcome {
         return Err(NotPassed::not_tested("the metadata lacks `resource`"));
     };
     let http_client = ctx.http_client()?;
-    let (scheme, rest) = resource.split_once("://").unwrap_or_default();
-    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let is_same_host = without_default_port(host, scheme)
-        .eq_ignore_ascii_case(without_default_port(http_client.host(), scheme));
+    let violation = || {
+        let observed = format!("the `resource` of the metadata is `{resource}`");
+        NotPassed::violation(observed, metadata.entries)
+    };
+    let url = HttpUrl::parse(resource).map_err(|_| violation())?;
+    let is_same_host = http_client.is_host_of(&url);
     if !is_same_host && is_local(ctx)? {
         return Err(NotPassed::not_tested(
             "the server is reached under a different name",
         ));
     }
     let endpoint_path = http_client.path().split('?').next().unwrap_or_default();
-    let path = path.trim_end_matches('/');
+    let path = url.path.trim_end_matches('/');
     let is_parent = endpoint_path
         .strip_prefix(path)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     if is_parent && is_same_host {
         Evidence::from_entries(metadata.entries)
     } else {
-        Err(NotPassed::violation(
-            format!("the `resource` of the metadata is `{resource}`"),
-            metadata.entries,
-        ))
+        Err(violation())
     }
-}
-
-/// Removes the default port of a scheme.
-fn without_default_port<'a>(host: &'a str, scheme: &str) -> &'a str {
-    let port = match scheme {
-        "https" => ":443",
-        _ => ":80",
-    };
-    host.strip_suffix(port).unwrap_or(host)
 }
 
 async fn servers(ctx: &CheckContext) -> Outcome {
@@ -319,26 +311,5 @@ async fn require_401(ctx: &CheckContext) -> Result<ChallengeProbe, NotPassed> {
         status => Err(NotPassed::not_tested(format!(
             "the server responds with HTTP status {status}"
         ))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_default_port;
-
-    #[test]
-    fn default_port_is_removed() {
-        assert_eq!(
-            without_default_port("example.com:443", "https"),
-            "example.com"
-        );
-        assert_eq!(
-            without_default_port("example.com:80", "http"),
-            "example.com"
-        );
-        assert_eq!(
-            without_default_port("example.com:8443", "https"),
-            "example.com:8443"
-        );
     }
 }

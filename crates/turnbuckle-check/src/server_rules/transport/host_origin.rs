@@ -3,6 +3,7 @@
 use std::net::{IpAddr, UdpSocket};
 
 use turnbuckle_client::http::HttpTarget;
+use turnbuckle_text::url::HostPort;
 
 use crate::{
     engine::{
@@ -120,18 +121,8 @@ async fn preflight(ctx: &CheckContext) -> Outcome {
 
 /// Returns whether the server is local.
 pub(super) fn is_local(ctx: &CheckContext) -> Result<bool, NotPassed> {
-    let http_client = ctx.http_client()?;
-    let host = http_client.host();
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let name = name.trim_matches(['[', ']']);
-    let address = name.parse::<std::net::IpAddr>();
-    Ok(
-        name.eq_ignore_ascii_case("localhost")
-            || address.is_ok_and(|address| address.is_loopback()),
-    )
+    let host = ctx.http_client()?.host().parse::<HostPort>();
+    Ok(host.is_ok_and(|host| host.host.is_loopback()))
 }
 
 /// Documentation addresses (RFC 5737, RFC 3849): connecting a UDP socket to them selects the local address without sending a packet.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use turnbuckle_client::auth::Challenge;
+use turnbuckle_text::url::{HttpScheme, HttpUrl, split_authority};
 
 use crate::{
     engine::{
@@ -167,11 +168,12 @@ pub(super) async fn metadata(ctx: &CheckContext) -> Result<ResourceMetadata, Not
             NotPassed::not_tested("the server does not publish the URL of its metadata")
         });
     };
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let rest = HttpScheme::split(url).map_or(url, |(_, rest)| rest);
+    let (_, path) = split_authority(rest);
     // A server behind a proxy uses its public name; the metadata may still be available here.
     let response = get(ctx, path).await?;
-    let is_same_host = host.eq_ignore_ascii_case(ctx.http_client()?.host());
+    let http_client = ctx.http_client()?;
+    let is_same_host = HttpUrl::parse(url).is_ok_and(|url| http_client.is_host_of(&url));
     match response.status {
         200 => Ok(read(ctx, response).await),
         _ if !is_same_host => Err(NotPassed::not_tested(format!(

@@ -151,6 +151,11 @@ fn elicitation() -> Vec<Mutant> {
         Mutant::new("elicitation.https", "a plain HTTP URL").map_sent(|outgoing| {
             change_input_request(outgoing, "url", |url| *url = "http://example.com/page".into());
         }),
+        Mutant::new("elicitation.https", "a host that starts with localhost").map_sent(|outgoing| {
+            change_input_request(outgoing, "url", |url| {
+                *url = "http://localhost.evil.example/page".into();
+            });
+        }),
         Mutant::new("elicitation.complete-known", "completes an unknown elicitation")
             .on_ndjson()
             .map_sent(|outgoing| {

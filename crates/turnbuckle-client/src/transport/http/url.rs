@@ -6,7 +6,7 @@ mod tests;
 use std::{fmt, str::FromStr, sync::Arc};
 
 use ::http::{HeaderValue, Uri};
-use turnbuckle_text::url::{HostPort, HttpScheme, parse_port};
+use turnbuckle_text::url::{HostPort, HttpScheme, parse_port, split_authority};
 
 /// The URL of an endpoint: `http` or `https`, a host, no user information and no fragment.
 ///
@@ -107,12 +107,11 @@ impl FromStr for Url {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) || text.contains('\\') {
             return Err(InvalidHttpUrl::Character);
         }
-        let (scheme, rest) = text.split_once("://").ok_or(InvalidHttpUrl::Scheme)?;
-        let scheme = scheme.parse().map_err(|_| InvalidHttpUrl::Scheme)?;
+        let (scheme, rest) = HttpScheme::split(text).map_err(|_| InvalidHttpUrl::Scheme)?;
         if text.contains('#') {
             return Err(InvalidHttpUrl::Fragment);
         }
-        let authority = rest.split(['/', '?']).next().unwrap_or_default();
+        let (authority, _) = split_authority(rest);
         let origin = UrlOrigin::parse(scheme, authority)?;
         let uri: Uri = text.parse().map_err(|_| InvalidHttpUrl::Character)?;
         let target = uri.path_and_query().cloned();
@@ -131,6 +130,7 @@ impl UrlOrigin {
         if authority.contains('@') {
             return Err(InvalidHttpUrl::Userinfo);
         }
+        // Unlike `HostPort`, RFC 3986 allows an empty port and a name that ends with a dot; redirects may have them.
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => (host, port),
             _ => (authority, ""),

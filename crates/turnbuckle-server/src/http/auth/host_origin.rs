@@ -7,7 +7,7 @@ use ::http::{
     header::{HOST, ORIGIN},
     request::Parts,
 };
-use turnbuckle_text::url::{Host, HostPort, ParseUrlError};
+use turnbuckle_text::url::{Host, HostPort, HttpScheme, ParseUrlError};
 
 use crate::http::{HttpOptions, body::ResponseBody, responses};
 
@@ -163,7 +163,7 @@ fn is_match(allowed: &HostPort, requested: &HostPort) -> bool {
 /// The origin of a web page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WebOrigin {
-    is_https: bool,
+    scheme: HttpScheme,
     host: HostPort,
 }
 
@@ -178,14 +178,10 @@ impl FromStr for WebOrigin {
     type Err = ParseUrlError;
 
     fn from_str(text: &str) -> Result<Self, ParseUrlError> {
-        let (is_https, host) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
-            (Some(host), _) => (true, host),
-            (_, Some(host)) => (false, host),
-            _ => return Err(ParseUrlError::Scheme),
-        };
+        let (scheme, host) = HttpScheme::split(text)?;
         let mut host: HostPort = host.parse()?;
-        host.port.get_or_insert(if is_https { 443 } else { 80 });
-        Ok(Self { is_https, host })
+        host.port.get_or_insert(scheme.default_port());
+        Ok(Self { scheme, host })
     }
 }
 

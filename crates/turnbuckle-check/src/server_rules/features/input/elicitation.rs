@@ -1,6 +1,7 @@
 //! Elicitation requests.
 
 use serde_json::Value;
+use turnbuckle_text::url::is_plain_http_over_network;
 
 use crate::engine::{
     check_context::CheckContext,
@@ -54,8 +55,8 @@ pub(super) async fn https(ctx: &CheckContext) -> Outcome {
     let url_elicitations = url_elicitations(ctx).await?;
     for page in &url_elicitations {
         let url = page.params["url"].as_str().unwrap_or_default();
-        if let Some(rest) = url.strip_prefix("http://").filter(|rest| !is_local(rest)) {
-            return Err(NotPassed::violation(format!("http://{rest}"), [page.at]));
+        if is_plain_http_over_network(url) {
+            return Err(NotPassed::violation(url, [page.at]));
         }
     }
     Evidence::from_entries(url_elicitations.iter().map(|page| page.at).take(3))
@@ -209,12 +210,4 @@ fn is_url(text: &str) -> bool {
         && letters.all(|it| it.is_ascii_alphanumeric() || "+-.".contains(it));
     let printable = !text.chars().any(|it| it.is_whitespace() || it.is_control());
     scheme && printable && !rest.trim_start_matches('/').is_empty()
-}
-
-/// Returns whether a URL without its scheme is local, where https is not expected.
-fn is_local(rest: &str) -> bool {
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    ["localhost", "127.", "[::1]"]
-        .iter()
-        .any(|local| host.starts_with(local))
 }
