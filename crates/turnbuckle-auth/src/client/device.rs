@@ -9,7 +9,7 @@ use serde::Deserialize;
 use turnbuckle_text::percent::Form;
 
 use super::{
-    safe_url,
+    oauth_error, safe_url,
     token::{
         self, DpopBinding, TokenEndpoint, Tokens,
         request::{TokenPost, TokenRequest},
@@ -163,7 +163,7 @@ fn read_device_code(
     }
     let invalid = |reason: &str| token::invalid_response(response, STEP, reason);
     let parsed: DeviceAuthorizationResponse =
-        serde_json::from_slice(&response.body).map_err(|_| invalid("is not valid"))?;
+        oauth_error::parse_json(&response.body).map_err(|why| invalid(&why))?;
     let is_code =
         |code: &str| code.len() <= MAX_USER_CODE_CHARS && !code.chars().any(char::is_control);
     if parsed.user_code.is_empty() || !is_code(&parsed.user_code) {

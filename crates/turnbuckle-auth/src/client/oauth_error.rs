@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use serde::Deserialize;
 use serde_json::Value;
+use turnbuckle_protocol::json;
 use turnbuckle_text::{percent::form_pairs, sanitize::escape_line};
 
 use crate::{
@@ -99,6 +101,21 @@ fn redact(text: &str, secrets: &[&Secret]) -> String {
     let secrets = secrets.iter().map(|secret| secret.expose());
     let secrets = secrets.filter(|secret| !secret.is_empty());
     secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+}
+
+/// Deserializes a successful response. The error says what is expected, but not what was found, which could be a part of a token.
+pub(super) fn parse_json<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, String> {
+    json::from_slice(body).map_err(|error| {
+        let reason = error.reason();
+        let expected = reason.rsplit_once(", expected ").map(|(_, text)| text);
+        let missing = reason.strip_prefix("missing field ");
+        match (error.path(), expected, missing) {
+            ("", Some(expected), _) => format!("is not valid: expected {expected}"),
+            (path, Some(expected), _) => format!("is not valid: `{path}`: expected {expected}"),
+            (_, None, Some(field)) => format!("is not valid: {field} is missing"),
+            _ => "is not valid".to_owned(),
+        }
+    })
 }
 
 /// Returns the error code of a body and its description.

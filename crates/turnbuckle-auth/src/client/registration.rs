@@ -256,7 +256,7 @@ fn read_registration(
             )
     };
     let parsed: RegistrationResponse =
-        serde_json::from_slice(&response.body).map_err(|_| invalid("is not valid"))?;
+        oauth_error::parse_json(&response.body).map_err(|why| invalid(&why))?;
     let secret = parsed
         .client_secret
         .filter(|secret| !secret.expose().is_empty());

@@ -14,7 +14,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnbuckle_text::percent::Form;
 
-use super::{authorization::AuthorizationCode, oauth_error::OAuthErrorResponse};
+use super::{
+    authorization::AuthorizationCode,
+    oauth_error::{self, OAuthErrorResponse},
+};
 use crate::{
     AuthorizationError, AuthorizationStep, Scopes, Secret,
     client::authorization::scope_value,
@@ -286,9 +289,7 @@ fn parse_token_response(
     if error_response.code.is_some() {
         return Err(token_error(response, step, secrets));
     }
-    // The parser error is not shown, because it could contain a part of a token.
-    serde_json::from_slice(&response.body)
-        .map_err(|_| invalid_response(response, step, "is not valid"))
+    oauth_error::parse_json(&response.body).map_err(|why| invalid_response(response, step, &why))
 }
 
 pub(super) fn invalid_response(

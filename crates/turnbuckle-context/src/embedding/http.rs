@@ -10,6 +10,7 @@ use std::{error::Error, sync::OnceLock, time::Duration};
 use bytes::Bytes;
 use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
+use turnbuckle_protocol::json;
 use turnbuckle_text::Secret;
 
 use self::client::{EmbeddingHttpClient, EndpointUrl, HttpReply, tls};
@@ -167,7 +168,7 @@ struct EmbeddingEntry {
 /// Parses one embedding per text, in the order of the texts, normalized to length 1.
 pub(super) fn parse_vectors(body: &[u8], expected: usize) -> Result<Vec<Vec<f32>>, EmbeddingError> {
     let EmbeddingResponse { mut data } =
-        serde_json::from_slice(body).map_err(|_| EmbeddingError::InvalidResponse)?;
+        json::from_slice(body).map_err(|_| EmbeddingError::InvalidResponse)?;
     let count = data.len();
     if count != expected {
         return Err(EmbeddingError::WrongCount { expected, count });

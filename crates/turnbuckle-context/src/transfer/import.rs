@@ -127,7 +127,7 @@ pub fn import(
 
 fn read_header(lines: &mut LineReader<'_>) -> Result<(), ContextError> {
     let header: Option<ExportHeader> = match lines.next().map_err(read_error)? {
-        Some(ReadLine::Whole(line)) => serde_json::from_slice(line).ok(),
+        Some(ReadLine::Whole(line)) => json::from_slice(line).ok(),
         _ => None,
     };
     match header {
