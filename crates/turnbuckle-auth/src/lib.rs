@@ -34,6 +34,8 @@ mod pkce;
 mod scope;
 #[cfg(feature = "server")]
 pub mod server;
+#[cfg(any(feature = "client", feature = "server"))]
+mod sync;
 pub mod well_known;
 
 pub use challenge::{Challenge, InvalidChallenge};

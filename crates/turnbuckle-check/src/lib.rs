@@ -38,6 +38,8 @@ mod session;
 mod target;
 mod wire;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use engine::run::check_server;
 pub use error::CheckError;
 pub use mock_server::{
@@ -47,3 +49,8 @@ pub use options::{CheckMessage, CheckOptions, CheckProgress};
 pub use report::Report;
 pub use rule::Rule;
 pub use target::ServerTarget;
+
+/// Locks a mutex, ignoring poisoning: no code under these locks leaves an invalid value.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

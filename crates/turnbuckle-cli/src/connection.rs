@@ -1,10 +1,6 @@
 //! Connects to a target, runs a command with the client, and closes the connection.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Mutex, time::Duration};
 
 use turnbuckle_client::{Anomaly, Call, Client, ClientBuilder, LifecycleMode, Timeouts};
 use turnbuckle_protocol::types::LogLevel;
@@ -14,7 +10,7 @@ use crate::{
     context::CommandContext,
     elicitation::TerminalElicitation,
     error::{CliError, Result, warning},
-    logins,
+    lock, logins,
     output::sanitize,
     signals::interrupt_signal,
     target::{
@@ -149,7 +145,7 @@ fn report_anomaly(context: &CommandContext) -> impl Fn(Anomaly) + Send + Sync + 
     let reported = Mutex::new(BTreeSet::new());
     let printer = ui.clone();
     let report_excluded = move |message: String| {
-        let mut reported = reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reported = lock(&reported);
         let message = sanitize::line(&message);
         if reported.insert(message.clone()) {
             printer.print(&warning(&message));

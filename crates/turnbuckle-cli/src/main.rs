@@ -27,7 +27,11 @@ mod tool_args;
 mod tool_pins;
 mod ui;
 
-use std::{io::Write as _, process::ExitCode, sync::Arc};
+use std::{
+    io::Write as _,
+    process::ExitCode,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use cli::{Cli, ColorMode};
 use context::CommandContext;
@@ -52,6 +56,11 @@ fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// Locks a mutex, ignoring poisoning: no code under these locks leaves an invalid value.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs the command on its own runtime.

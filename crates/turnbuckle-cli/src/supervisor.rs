@@ -17,7 +17,7 @@ use std::{
     io::{self, BufRead as _, Write as _},
     os::unix::process::CommandExt as _,
     process::{Child, Command, ExitCode, Stdio},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -25,6 +25,8 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::signal::unix::{SignalKind, signal};
 use turnbuckle_client::stdio::ProcessObserver;
+
+use crate::lock;
 
 /// The only argument of a supervisor process.
 const SUPERVISOR_ARGUMENT: &str = "supervise-children";
@@ -68,7 +70,7 @@ impl Supervisor {
 
     /// Errors are only logged: without a supervisor, programs outlive a killed process, and all else works.
     fn update(&self, change: impl FnOnce(&mut SupervisorState) -> io::Result<()>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         if let Err(error) = change(&mut state) {
             tracing::warn!(%error, "no supervisor: child programs would outlive a killed process");
         }

@@ -3,14 +3,17 @@
 use std::{
     fmt,
     io::Write as _,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use turnbuckle_client::{MessageDirection, TracedMessage};
 use turnbuckle_protocol::types::{LogLevel, LoggingMessageParams};
 
-use crate::output::{sanitize, style};
+use crate::{
+    lock,
+    output::{sanitize, style},
+};
 
 /// Prints to stderr. Cheap to clone; all clones share the progress bar.
 #[derive(Clone, Default)]
@@ -90,7 +93,7 @@ impl Ui {
     }
 
     fn bar(&self) -> MutexGuard<'_, Option<ProgressBar>> {
-        self.bar.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.bar)
     }
 }
 

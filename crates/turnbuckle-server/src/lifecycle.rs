@@ -13,7 +13,7 @@ pub(crate) mod stateless;
 use std::{
     net::SocketAddr,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, Weak},
 };
 
 use bytes::Bytes;
@@ -32,6 +32,8 @@ use turnbuckle_protocol::{
     types::LogLevel,
 };
 use turnbuckle_store::{ClientProfile, SessionId, SessionRecord};
+
+use crate::sync::lock;
 
 /// Parses the `_meta` of a request.
 pub(crate) fn parse_meta<'a>(request: &Request<'a>) -> Result<RequestMeta<'a>, RpcError> {
@@ -186,6 +188,6 @@ impl SessionUsers {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Weak<dyn SessionUser>>> {
         // Code under this lock cannot leave an invalid value, so poisoning is ignored.
-        self.users.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.users)
     }
 }

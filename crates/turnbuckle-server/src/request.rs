@@ -9,7 +9,7 @@ pub(crate) mod span;
 pub(crate) mod timestamp;
 
 use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError,
+    Arc, Mutex, OnceLock,
     atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
@@ -27,6 +27,7 @@ use crate::{
     input::RoundTrips,
     lifecycle::{RequestOrigin, TaskModel, runtime::RequestMetaTags},
     server::SharedState,
+    sync::lock,
     tasks::RunningTask,
 };
 
@@ -93,18 +94,12 @@ impl RequestContext {
 
     /// Sets the HTTP status and headers of an error, for the case that it is the response.
     pub(crate) fn set_rejection(&self, rejection: Box<HttpRejection>) {
-        *self
-            .rejection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(rejection);
+        *lock(&self.rejection) = Some(rejection);
     }
 
     /// Takes the HTTP status and headers of the error that a relay returned.
     pub(crate) fn take_rejection(&self) -> Option<Box<HttpRejection>> {
-        self.rejection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        lock(&self.rejection).take()
     }
 
     /// The task that the call runs as.
@@ -195,7 +190,7 @@ impl RequestContext {
     /// Sends progress if it exceeds the last value.
     pub(crate) fn send_if_progressed(&self, progress: f64, send: impl FnOnce()) {
         // Locked while sending, so that messages keep their order.
-        let mut last = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.progress);
         // NaN never exceeds a value.
         if progress.is_finite() && progress > *last {
             *last = progress;
@@ -205,10 +200,7 @@ impl RequestContext {
 
     /// Registers the key of a client request. Returns whether it is unused.
     pub(crate) fn register_key(&self, key: &str) -> bool {
-        let mut request_keys = self
-            .request_keys
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut request_keys = lock(&self.request_keys);
         let first = !request_keys.iter().any(|existing| existing == key);
         if first {
             request_keys.push(key.to_owned());

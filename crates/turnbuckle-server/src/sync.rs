@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     pin::{Pin, pin},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
@@ -17,6 +17,16 @@ use tokio::{sync::Notify, task::coop::has_budget_remaining};
 /// Only for values that stay consistent when a holder of the lock panics.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks a value for reading, ignoring poisoning as [`lock`] does.
+pub(crate) fn read<T>(value: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    value.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks a value for writing, ignoring poisoning as [`lock`] does.
+pub(crate) fn write<T>(value: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    value.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A one-time shutdown signal.
@@ -97,10 +107,7 @@ impl WakeFlag {
 
 impl WakeFlagShared {
     fn lock(&self) -> MutexGuard<'_, Option<Waker>> {
-        // The waker is only replaced as a whole, so a poisoned lock has a valid value.
-        self.task_waker
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.task_waker)
     }
 }
 

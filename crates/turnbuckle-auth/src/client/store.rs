@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use turnbuckle_protocol::authenticator::BoxFuture;
 
 pub use super::file_store::{EncryptionKey, FileEncryption, FileStore, Keyring};
 use super::{registration::ClientRegistration, token::Tokens};
-use crate::{AuthorizationError, AuthorizationServer, Scopes, Secret};
+use crate::{AuthorizationError, AuthorizationServer, Scopes, Secret, sync::lock};
 
 /// Stores logins by server URL, and client registrations by issuer.
 ///
@@ -126,7 +126,7 @@ impl MemoryStore {
 
     fn contents(&self) -> MutexGuard<'_, MemoryContents> {
         // No code panics while holding the lock, and the maps stay consistent in any case.
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.contents)
     }
 }
 

@@ -6,7 +6,7 @@ mod tests;
 use std::{
     io,
     net::Ipv4Addr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -21,7 +21,7 @@ use super::{
     callback_server::{self, ExpectedCallback},
     device::DeviceCode,
 };
-use crate::{AuthorizationError, AuthorizationStep, Secret};
+use crate::{AuthorizationError, AuthorizationStep, Secret, sync::lock};
 
 /// Lets the user log in, in a browser or on another device.
 ///
@@ -142,10 +142,7 @@ impl LoopbackUserAgent {
     }
 
     fn add_listener(&self, redirect_uri: String, listener: TcpListener) -> String {
-        let mut listeners = self
-            .listeners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = lock(&self.listeners);
         if listeners.len() == LoopbackUserAgent::MAX_OPEN_PORTS {
             listeners.remove(0);
         }
@@ -157,10 +154,7 @@ impl LoopbackUserAgent {
     }
 
     fn take_listener(&self, redirect_uri: &str) -> Option<TcpListener> {
-        let mut listeners = self
-            .listeners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = lock(&self.listeners);
         let at = listeners
             .iter()
             .position(|open| open.redirect_uri == redirect_uri)?;

@@ -2,10 +2,12 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
 use sha2::{Digest, Sha256};
+
+use crate::sync::lock;
 
 /// Result of inserting a proof.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,7 +51,7 @@ impl ReplayCache {
     pub(super) fn insert(&self, key: &str, id: &str, now: u64) -> ReplayCheck {
         // A thumbprint contains no space, so the pair is unambiguous.
         let digest = Sha256::digest(format!("{key} {id}")).into();
-        let mut periods = self.periods.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut periods = lock(&self.periods);
         periods.rotate(now, self.period);
         if periods.current.contains(&digest) || periods.previous.contains(&digest) {
             return ReplayCheck::Replayed;

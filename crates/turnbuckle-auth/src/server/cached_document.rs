@@ -1,11 +1,12 @@
 //! Documents of an issuer, cached and refreshed at a limited rate.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use super::Clock;
 use crate::{
     AuthorizationServer,
     fetch::{Fetch, FetchRequest},
+    sync::{read, write},
     well_known,
 };
 
@@ -90,7 +91,7 @@ impl<T: Send + Sync + 'static> CachedDocument<T> {
     }
 
     fn current(&self, now: u64) -> (Option<Arc<T>>, u64) {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let state = read(&self.state);
         let age = now.saturating_sub(state.fetched_at);
         (
             state.value.clone().filter(|_| age < EXPIRE_AFTER_SECONDS),
@@ -100,7 +101,7 @@ impl<T: Send + Sync + 'static> CachedDocument<T> {
 
     /// Returns whether a fetch is due, and records it as started.
     fn start_attempt(&self, now: u64) -> bool {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = write(&self.state);
         let interval = match state.value {
             Some(_) => RETRY_INTERVAL_SECONDS,
             None => FIRST_FETCH_RETRY_INTERVAL_SECONDS,
@@ -116,7 +117,7 @@ impl<T: Send + Sync + 'static> CachedDocument<T> {
     }
 
     fn store(&self, value: T, now: u64) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = write(&self.state);
         state.value = Some(Arc::new(value));
         state.fetched_at = now;
     }

@@ -1,11 +1,10 @@
 //! A bounded cache of verification results.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Mutex};
 
 use sha2::{Digest as _, Sha256};
+
+use crate::sync::lock;
 
 /// Hash of a token. The cache stores no tokens, so that they cannot be read from memory.
 pub(super) type TokenDigest = [u8; 32];
@@ -45,20 +44,14 @@ impl<V: Clone> TokenCache<V> {
     }
 
     pub(super) fn get(&self, digest: &TokenDigest, now: u64) -> Option<V> {
-        let generations = self
-            .generations
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let generations = lock(&self.generations);
         let CacheGenerations { recent, previous } = &*generations;
         let entry = recent.get(digest).or_else(|| previous.get(digest))?;
         (now < entry.expires_at).then(|| entry.value.clone())
     }
 
     pub(super) fn insert(&self, digest: TokenDigest, expires_at: u64, value: V) {
-        let mut generations = self
-            .generations
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut generations = lock(&self.generations);
         if generations.recent.len() >= self.capacity / 2 {
             generations.previous = std::mem::take(&mut generations.recent);
         }

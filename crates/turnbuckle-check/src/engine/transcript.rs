@@ -1,14 +1,17 @@
 //! The transcript of a check: all messages in both directions.
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+    Arc, Mutex, MutexGuard, OnceLock,
     atomic::{AtomicUsize, Ordering},
 };
 
 use serde_json::Value;
 use turnbuckle_protocol::revision::Revision;
 
-use crate::options::{CheckMessage, MessageCallback};
+use crate::{
+    lock,
+    options::{CheckMessage, MessageCallback},
+};
 
 /// The maximum size of what is recorded from the peer. A peer that sends more is disconnected.
 const MAX_RECEIVED_BYTES: usize = 128 * 1024 * 1024;
@@ -273,8 +276,7 @@ impl Transcript {
     }
 
     fn server_end_slot(&self) -> MutexGuard<'_, Option<ServerEnd>> {
-        let slot = self.server_end.lock();
-        slot.unwrap_or_else(PoisonError::into_inner)
+        lock(&self.server_end)
     }
 
     /// Returns the entry of the message sent before an entry.
@@ -331,6 +333,6 @@ impl Transcript {
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<TranscriptEntry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.entries)
     }
 }

@@ -7,7 +7,7 @@ mod ndjson;
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -26,7 +26,10 @@ use super::{
     server::{MockServer, ReceivedRequest},
     target::TransportKind,
 };
-use crate::engine::transcript::{HttpHead, Transcript, TranscriptEntry};
+use crate::{
+    engine::transcript::{HttpHead, Transcript, TranscriptEntry},
+    lock,
+};
 
 /// The maximum number of messages and bytes per scenario; a client that sends more is disconnected.
 pub(crate) const MAX_MESSAGES: usize = 4_000;
@@ -207,10 +210,10 @@ impl MockHost {
     }
 
     fn state(&self) -> MutexGuard<'_, HostState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tasks)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use serde_json::Value;
@@ -11,7 +11,7 @@ use turnbuckle_protocol::revision::Revision;
 
 pub(crate) use super::default_replies::capabilities;
 use super::{scenario::Scenario, script::ScriptedReply, target::TransportKind};
-use crate::engine::transcript::HttpHead;
+use crate::{engine::transcript::HttpHead, lock};
 
 /// The HTTP endpoint.
 pub(crate) const ENDPOINT: &str = "/mcp";
@@ -161,6 +161,6 @@ impl MockServer {
     }
 
     fn state(&self) -> MutexGuard<'_, MockServerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }

@@ -1,15 +1,13 @@
 //! Waits for the response to a request, and decides what a missing one means.
 
-use std::{
-    sync::{PoisonError, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::atomic::Ordering, time::Duration};
 
 use serde_json::Value;
 
 use super::{OPENING_FACTOR, PendingResponse, ProbeResponse, Session, SessionTransport};
 use crate::{
     engine::{outcome::NotPassed, transcript::Transcript},
+    lock,
     wire::WireEvent,
 };
 
@@ -248,14 +246,11 @@ impl Session {
     }
 
     fn defer(&self, number: usize) {
-        self.deferred
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(number);
+        lock(&self.deferred).push(number);
     }
 
     fn take_deferred(&self, pending: &PendingResponse) -> Option<usize> {
-        let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut deferred = lock(&self.deferred);
         let is_response = |&number: &usize| {
             let message = self.transcript.entry(number).json();
             message.is_some_and(|message| pending.is_response(&message, false))

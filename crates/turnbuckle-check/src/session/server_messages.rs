@@ -1,6 +1,6 @@
 //! Messages of the server that are not responses: received, recorded, and answered if they are requests.
 
-use std::{sync::PoisonError, time::Duration};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::{
@@ -11,6 +11,7 @@ use tokio::{
 use super::{PendingResponse, Session, SessionTransport, response_task::ResponseTask};
 use crate::{
     engine::transcript::Transcript,
+    lock,
     wire::{WireEvent, http::RawHttpRequest},
 };
 
@@ -60,10 +61,7 @@ impl Session {
 
     /// Returns the entries of all server messages so far.
     pub(crate) fn unsolicited(&self) -> Vec<usize> {
-        self.unsolicited
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.unsolicited).clone()
     }
 
     /// Returns the next event outside of the responses to POSTs; `None` after the timeout.
@@ -86,10 +84,7 @@ impl Session {
 
     /// Records a server message, and responds if it is a request or a batch with requests.
     pub(super) async fn handle_unsolicited(&self, number: usize, message: &Value) {
-        self.unsolicited
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(number);
+        lock(&self.unsolicited).push(number);
         match message {
             Value::Array(all) => {
                 for message in all {

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -18,6 +18,8 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{task::JoinHandle, time::Instant};
 use turnbuckle_client::http::HttpTarget;
+
+use crate::lock;
 
 /// The maximum number of idle connections.
 const MAX_IDLE_CONNECTIONS: usize = 4;
@@ -109,7 +111,7 @@ impl ConnectionPool {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<IdleConnection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.idle)
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use tokio::time::Instant;
 use turnbuckle_client::stdio::{ServerCommand, SpawnError, SpawnedProcess};
 
 use super::pace::ServerPace;
+use crate::lock;
 
 /// The maximum number of idle processes.
 const MAX_PREWARMED: usize = 6;
@@ -87,7 +88,7 @@ impl ProcessPrewarmer {
     }
 
     fn idle(&self) -> MutexGuard<'_, VecDeque<SpawnedProcess>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.idle)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use turnbuckle_auth::{
@@ -25,6 +25,7 @@ use crate::{
     connection,
     context::CommandContext,
     error::{CliError, Result},
+    lock,
     logins::LoginSummary,
     target::{CliTarget, config_files::HttpEntry, resolve},
 };
@@ -231,9 +232,7 @@ impl CachingFetcher {
     }
 
     fn responses(&self) -> MutexGuard<'_, HashMap<String, FetchResponse>> {
-        self.responses
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.responses)
     }
 }
 

@@ -12,7 +12,7 @@ mod enabled {
     use std::{
         collections::VecDeque,
         fmt,
-        sync::{Arc, Mutex, PoisonError},
+        sync::{Arc, Mutex},
     };
 
     use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ mod enabled {
     use turnbuckle_schema::{SchemaError, SchemaValidator};
 
     use super::super::tool_cache::CachedTool;
-    use crate::ClientBuilder;
+    use crate::{ClientBuilder, sync::lock};
 
     impl ClientBuilder {
         /// Sets whether structured output is validated against the output schema that the server listed for the tool.
@@ -102,7 +102,7 @@ mod enabled {
             }
             // Concurrent callers may both compile it; neither waits for the other.
             let compiled = Arc::new(tool.output_schema.as_ref()?.compile());
-            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut recent = lock(&self.recent);
             recent.push_back((Arc::clone(tool), Arc::clone(&compiled)));
             if recent.len() > MAX_COMPILED_SCHEMAS {
                 recent.pop_front();
@@ -111,7 +111,7 @@ mod enabled {
         }
 
         fn find(&self, tool: &Arc<CachedTool>) -> Option<CompiledSchema> {
-            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut recent = lock(&self.recent);
             let at = recent.iter().position(|(it, _)| Arc::ptr_eq(it, tool))?;
             let found = recent.remove(at)?;
             let compiled = Arc::clone(&found.1);

@@ -1,11 +1,11 @@
 //! Cached lists: one for all callers, or one per set of visible items.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use turnbuckle_protocol::{Principal, Revision};
 
-use crate::{catalog::CatalogEntry, lifecycle::RevisionRules};
+use crate::{catalog::CatalogEntry, lifecycle::RevisionRules, sync::lock};
 
 /// Maximum number of cached sets of visible items. Lists of other sets are written each time.
 const MAX_VISIBLE_LISTS: usize = 32;
@@ -89,7 +89,7 @@ impl<T: CatalogEntry> VisibleLists<T> {
             .iter()
             .map(|item| item.visibility().allows(principal))
             .collect();
-        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = lock(&self.cached);
         let visible_list = match cached.iter().position(|(mask, _)| *mask == visible) {
             Some(at) => cached.remove(at),
             None => {
@@ -132,7 +132,7 @@ impl<T> Default for ListCache<T> {
 
 impl<T> Clone for VisibleLists<T> {
     fn clone(&self) -> Self {
-        let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = lock(&self.cached);
         Self {
             cached: Mutex::new(cached.clone()),
         }

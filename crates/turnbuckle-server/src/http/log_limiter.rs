@@ -1,11 +1,10 @@
 //! Rate limit for log messages that a peer can trigger repeatedly.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Mutex, time::Duration};
 
 use tokio::time::Instant;
+
+use crate::sync::lock;
 
 /// Allows one message per interval and counts the others.
 ///
@@ -42,7 +41,7 @@ impl LogLimiter {
 
     /// Returns the number of suppressed messages if another may be logged now.
     pub(crate) fn try_pass(&self) -> Option<u64> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         let now = Instant::now();
         if state.last.is_some_and(|last| now - last < MIN_INTERVAL) {
             state.suppressed += 1;

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use bytes::Bytes;
@@ -23,6 +23,7 @@ use crate::{
         error::{incident_error, report_incident},
         response::ResponseWriter,
     },
+    sync::lock,
 };
 
 /// Larger state is stored on the server, and only its id is sent.
@@ -297,7 +298,7 @@ impl RoundTrips {
 
     fn lock(&self) -> MutexGuard<'_, RoundTripState> {
         // A panic while the lock is held leaves a valid journal behind.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

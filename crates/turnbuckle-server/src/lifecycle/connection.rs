@@ -1,12 +1,12 @@
 //! State shared by the requests of one connection.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use turnbuckle_protocol::{RpcError, json};
 use turnbuckle_store::{ClientProfile, SessionId};
 
 use super::GeneralChannel;
-use crate::sync::ShutdownSignal;
+use crate::sync::{ShutdownSignal, lock};
 
 /// The state of a connection that carries all requests of one client.
 #[derive(Default)]
@@ -122,7 +122,7 @@ impl ClientInfoCache {
 
     fn lock(&self) -> MutexGuard<'_, Option<CachedClientInfo>> {
         // A panic cannot leave the value in an invalid state.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -15,6 +15,7 @@ use turnbuckle_protocol::RpcError;
 use turnbuckle_store::BoxFuture;
 
 use super::{Middleware, Next, Operation, OperationResponse};
+use crate::sync::lock;
 
 /// Limits the number of concurrent handlers. Further operations wait in a queue; if it is full, they are rejected.
 ///
@@ -106,7 +107,7 @@ impl ConcurrencyLimit {
             Limiters::Tools(limiters) => {
                 let tool = operation.tool()?;
                 // A panic cannot leave the table in an invalid state.
-                let mut limiters = limiters.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut limiters = lock(limiters);
                 if let Some(limiter) = limiters.get(tool) {
                     return Some(limiter.clone());
                 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use metrics::{Label, Unit, describe_gauge, describe_histogram, gauge, histogram};
@@ -13,6 +13,7 @@ use turnbuckle_store::BoxFuture;
 use super::{
     Middleware, Next, Operation, OperationOutcome, OperationResponse, SessionKey, SessionStart,
 };
+use crate::sync::lock;
 
 const OPERATION_DURATION: &str = "mcp.server.operation.duration";
 const SESSION_DURATION: &str = "mcp.server.session.duration";
@@ -64,7 +65,7 @@ impl Metrics {
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionKey, StartedSession>> {
         // A panic cannot leave the table in an invalid state.
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sessions)
     }
 }
 

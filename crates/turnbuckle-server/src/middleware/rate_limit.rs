@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     hash::{BuildHasher, Hash, Hasher, RandomState},
     net::{IpAddr, SocketAddr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -14,7 +14,7 @@ use turnbuckle_protocol::RpcError;
 use turnbuckle_store::BoxFuture;
 
 use super::{Middleware, Next, Operation, OperationResponse};
-use crate::{Context, server::MAX_DURATION};
+use crate::{Context, server::MAX_DURATION, sync::lock};
 
 /// Limits the rate of operations per caller, and rejects the excess.
 ///
@@ -271,7 +271,7 @@ impl TokenBuckets {
     fn take_token(&self, caller: u64, rate: Rate, now: Instant) -> Result<(), Duration> {
         let shard = &self.shards[(caller % SHARDS as u64) as usize];
         // A panic cannot leave the table in an invalid state.
-        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shard = lock(shard);
         // The time at which the bucket is full again is its whole state.
         let full = shard.find(caller).map_or(now, |full| full.max(now)) + rate.interval;
         let burst_window = full - now;

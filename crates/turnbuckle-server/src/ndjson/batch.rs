@@ -7,7 +7,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use turnbuckle_protocol::RequestId;
 
 use super::write_queue::WriteQueue;
-use crate::request::response;
+use crate::{request::response, sync::lock};
 
 /// The responses of one batch, sent when its last request is done.
 pub(super) struct BatchResponse {
@@ -76,8 +76,7 @@ impl BatchSlot {
 
     fn lock(&self) -> MutexGuard<'_, BatchEntries> {
         // A panic cannot leave a partial response.
-        let entries = self.batch.entries.lock();
-        entries.unwrap_or_else(PoisonError::into_inner)
+        lock(&self.batch.entries)
     }
 }
 

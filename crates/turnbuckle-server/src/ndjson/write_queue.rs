@@ -7,11 +7,13 @@ use std::{
     future::poll_fn,
     io,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Waker},
 };
+
+use crate::sync::lock;
 
 /// Queued bytes above which reading pauses, by default.
 const HIGH_WATER: usize = 1024 * 1024;
@@ -198,7 +200,7 @@ impl WriteQueue {
 
     fn lock(&self) -> MutexGuard<'_, WriteQueueState> {
         // A panic cannot leave a partial line.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -4,14 +4,14 @@
 
 use std::{
     future::poll_fn,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
 
 pub(crate) use super::relayed_queue::{RelayedKind, RelayedQueue};
-use crate::sync::InlineQueue;
+use crate::sync::{InlineQueue, lock};
 
 /// Queued messages above which a sending handler waits.
 const HIGH_WATER: usize = 64;
@@ -229,7 +229,7 @@ impl Outbox {
 
     fn lock(&self) -> MutexGuard<'_, OutboxState> {
         // A panic cannot leave the queue in an invalid state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

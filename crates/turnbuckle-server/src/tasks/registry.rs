@@ -2,14 +2,14 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use tokio::sync::Notify;
 use turnbuckle_store::{BusSubscription, ServerChange, Store, TaskId};
 
 use super::running::RunningTask;
-use crate::Server;
+use crate::{Server, sync::lock};
 
 /// The tasks that run in this process, and one bus subscription for changes by other processes.
 #[derive(Default)]
@@ -79,7 +79,7 @@ impl TaskRegistry {
 
     fn lock(&self) -> MutexGuard<'_, RegistryState> {
         // A panic cannot leave the table in an invalid state.
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.running)
     }
 }
 

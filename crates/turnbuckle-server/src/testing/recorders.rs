@@ -1,13 +1,13 @@
 //! Recorders of what a server announces and what handlers do.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
 };
 
 use turnbuckle_store::{BusSubscription, ServerChange};
 
-use crate::Server;
+use crate::{Server, sync::lock};
 
 /// Records the changes that a server publishes.
 ///
@@ -65,17 +65,11 @@ pub struct SideEffects {
 impl SideEffects {
     /// Records a side effect.
     pub fn record(&self, what: impl Into<String>) {
-        self.recorded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(what.into());
+        lock(&self.recorded).push(what.into());
     }
 
     /// Returns all side effects, in order.
     pub fn recorded(&self) -> Vec<String> {
-        self.recorded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.recorded).clone()
     }
 }

@@ -3,10 +3,12 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use serde_json::{Map, Value};
+
+use crate::sync::lock;
 
 /// A recorded message.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,7 +85,7 @@ impl Recording {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<RecordedMessage>> {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.messages)
     }
 }
 

@@ -3,14 +3,14 @@
 use std::{
     fmt,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
 use super::format::{EncryptedFile, StoreContents, StoreReadError};
-use crate::{AuthorizationError, AuthorizationStep};
+use crate::{AuthorizationError, AuthorizationStep, sync::lock};
 
 /// Encrypts and decrypts the file, with a cached key.
 pub(super) struct FileCipher {
@@ -59,19 +59,13 @@ impl FileCipher {
     /// Loads the key from the keyring, and caches it.
     pub(super) fn load_key(&self) -> Result<Option<EncryptionKey>, AuthorizationError> {
         let key = self.keyring()?.load_key()?;
-        let mut cached_key = self
-            .cached_key
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut cached_key = lock(&self.cached_key);
         cached_key.clone_from(&key);
         Ok(key)
     }
 
     fn cached_key(&self) -> Option<EncryptionKey> {
-        let cached_key = self
-            .cached_key
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let cached_key = lock(&self.cached_key);
         cached_key.clone()
     }
 

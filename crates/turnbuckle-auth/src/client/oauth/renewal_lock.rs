@@ -1,7 +1,7 @@
 //! The lock for renewals, and the history that limits them.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::renewal::RenewalGoal;
-use crate::{AuthorizationError, Scopes, client::store::StoreLock};
+use crate::{AuthorizationError, Scopes, client::store::StoreLock, sync::lock};
 
 /// Time for which prompts and step-ups are counted.
 const HISTORY_PERIOD: Duration = Duration::from_secs(10 * 60);
@@ -125,7 +125,7 @@ impl RenewalState {
     }
 
     fn history(&self) -> MutexGuard<'_, RenewalHistory> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.history)
     }
 }
 

@@ -4,7 +4,7 @@ use std::{
     fs::File,
     io::{self, Read as _},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::SystemTime,
 };
 
@@ -18,6 +18,7 @@ use turnbuckle_text::url::HttpUrl;
 use crate::{
     cli,
     error::{CliError, Result},
+    lock,
     target::file_text::is_readable_by_others,
 };
 
@@ -52,7 +53,7 @@ impl TokenFile {
 
     /// Reads the file again if it has changed, and returns the credentials.
     fn current(&self) -> std::result::Result<Credentials, AuthorizationError> {
-        let mut token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut token = lock(&self.token);
         let modified = std::fs::metadata(&self.path).and_then(|found| found.modified());
         if modified.is_ok_and(|modified| modified != token.modified) {
             *token = read(&self.path, token.generation + 1).map_err(|reason| {

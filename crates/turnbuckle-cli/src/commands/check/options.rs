@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     io::{self, IsTerminal as _},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
 use serde_json::Value;
@@ -23,7 +23,7 @@ use crate::{
     connection,
     context::CommandContext,
     error::{CliError, Result},
-    logins,
+    lock, logins,
     output::{sanitize, style},
     target::{
         CliTarget,
@@ -129,10 +129,7 @@ impl CheckOutput {
             return;
         }
         let area = (progress.revision.as_str(), progress.area.as_str());
-        let is_new = {
-            let areas = self.printed_areas.lock();
-            areas.unwrap_or_else(PoisonError::into_inner).insert(area)
-        };
+        let is_new = { lock(&self.printed_areas).insert(area) };
         if is_new {
             let (revision, area) = area;
             self.ui

@@ -6,7 +6,7 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Waker, ready},
@@ -16,7 +16,7 @@ use std::{
 use hyper::rt::Timer;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::http::connection::ConnectionActivity;
+use crate::{http::connection::ConnectionActivity, sync::lock};
 
 /// The timer of one HTTP/1.1 connection, for deadlines that only move later.
 pub(crate) struct HeaderTimer {
@@ -113,10 +113,7 @@ impl Future for HeaderSleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut shared_sleep = self
-            .shared_sleep
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut shared_sleep = lock(&self.shared_sleep);
         let shared_sleep = shared_sleep.get_or_insert_with(|| SharedSleep::until(self.deadline));
         loop {
             ready!(shared_sleep.poll(cx));

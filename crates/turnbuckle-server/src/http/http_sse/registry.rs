@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use tokio::sync::Semaphore;
@@ -19,6 +19,7 @@ use crate::{
         session::limits,
     },
     ndjson::{self, NdjsonConnection, WriteQueue},
+    sync::{read, write},
 };
 
 /// Number of bytes that may wait for a slow client.
@@ -148,16 +149,12 @@ impl HttpSseRegistry {
             .then_some(session)
     }
 
-    // The table stays consistent when a holder of the lock panics, so poisoning is ignored.
-
     fn read(&self) -> RwLockReadGuard<'_, HashMap<SessionId, Arc<HttpSseSession>>> {
-        self.sessions.read().unwrap_or_else(PoisonError::into_inner)
+        read(&self.sessions)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, HashMap<SessionId, Arc<HttpSseSession>>> {
-        self.sessions
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
+        write(&self.sessions)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -14,7 +14,10 @@ use tokio::{
 };
 use turnbuckle_gateway::RunningGateway;
 
-use crate::error::{CliError, Result};
+use crate::{
+    error::{CliError, Result},
+    lock,
+};
 
 /// Maximum size of a request.
 const MAX_REQUEST_BYTES: usize = 8 * 1024;
@@ -46,7 +49,7 @@ impl MetricsListener {
 
     /// Serves the metrics of a gateway.
     pub(super) fn serve(&self, gateway: &RunningGateway) {
-        *current(&self.gateway) = Some(gateway.clone());
+        *lock(&self.gateway) = Some(gateway.clone());
     }
 }
 
@@ -54,12 +57,6 @@ impl fmt::Debug for MetricsListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("MetricsListener")
     }
-}
-
-fn current(
-    gateway: &Mutex<Option<RunningGateway>>,
-) -> std::sync::MutexGuard<'_, Option<RunningGateway>> {
-    gateway.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn accept(listener: TcpListener, gateway: Arc<Mutex<Option<RunningGateway>>>) {
@@ -95,7 +92,7 @@ async fn respond(
         }
         request.extend_from_slice(&part[..count]);
     }
-    let metrics = current(gateway).as_ref().map(RunningGateway::metrics);
+    let metrics = lock(gateway).as_ref().map(RunningGateway::metrics);
     let response = match (path(&request), metrics) {
         (Some("/metrics"), Some(metrics)) => response("200 OK", &metrics.to_string()),
         (Some("/metrics"), None) => response("503 Service Unavailable", "starting\n"),
