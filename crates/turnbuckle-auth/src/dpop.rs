@@ -5,8 +5,6 @@
 mod replay_cache;
 mod verifier;
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 pub use verifier::{ExpectedProof, InvalidProof, ProofVerifier};
@@ -14,6 +12,7 @@ pub use verifier::{ExpectedProof, InvalidProof, ProofVerifier};
 use crate::{
     Secret,
     jwt::{SigningError, SigningKey, encode},
+    unix_time,
 };
 
 /// Creates a proof for each request.
@@ -51,13 +50,12 @@ impl DpopProver {
     ) -> Result<String, SigningError> {
         let mut id = [0; 16];
         getrandom::fill(&mut id).map_err(|_| SigningError::Randomness)?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let url = url.split(['?', '#']).next().unwrap_or_default();
         let mut claims = Map::from_iter([
             ("jti".to_owned(), Value::from(encode(id))),
             ("htm".to_owned(), method.into()),
             ("htu".to_owned(), url.into()),
-            ("iat".to_owned(), now.unwrap_or_default().as_secs().into()),
+            ("iat".to_owned(), unix_time::now().into()),
         ]);
         if let Some(token) = token {
             claims.insert("ath".to_owned(), token_hash(token.expose()).into());

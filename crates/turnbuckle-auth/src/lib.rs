@@ -36,6 +36,8 @@ mod scope;
 pub mod server;
 #[cfg(any(feature = "client", feature = "server"))]
 mod sync;
+#[cfg(feature = "jwt")]
+mod unix_time;
 pub mod well_known;
 
 pub use challenge::{Challenge, InvalidChallenge};

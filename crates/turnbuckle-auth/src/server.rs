@@ -16,7 +16,7 @@ mod token_cache;
 use std::{
     fmt, io,
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime},
 };
 
 use claims::ClaimsPolicy;
@@ -26,7 +26,9 @@ use token_cache::TokenCache;
 use turnbuckle_protocol::Principal;
 use turnbuckle_text::url::HttpUrl;
 
-use crate::{Scopes, Secret, dpop::ProofVerifier, fetch::Fetch, jwt::SignatureAlgorithm};
+use crate::{
+    Scopes, Secret, dpop::ProofVerifier, fetch::Fetch, jwt::SignatureAlgorithm, unix_time,
+};
 
 /// Authenticates requests by access tokens issued for this server.
 ///
@@ -276,8 +278,7 @@ impl Clock {
 
     /// Returns the Unix time in seconds.
     fn now(&self) -> u64 {
-        let since = self.time().duration_since(UNIX_EPOCH);
-        since.unwrap_or_default().as_secs()
+        unix_time::seconds(self.time())
     }
 }
 

@@ -5,8 +5,6 @@ pub(super) mod request;
 #[cfg(test)]
 mod tests;
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 pub use identity_assertion::{IdentityProvider, request_id_jag};
 pub use request::{DpopBinding, TokenEndpoint};
 use request::{TokenPost, TokenRequest};
@@ -22,6 +20,7 @@ use crate::{
     AuthorizationError, AuthorizationStep, Scopes, Secret,
     client::authorization::scope_value,
     fetch::{Fetch, FetchResponse},
+    unix_time,
 };
 
 /// The tokens of a response.
@@ -264,7 +263,7 @@ fn read_tokens(
         refresh: parsed
             .refresh_token
             .filter(|token| !token.expose().is_empty()),
-        expires: seconds(&parsed.expires_in).map(|seconds| now() + seconds),
+        expires: seconds(&parsed.expires_in).map(|seconds| unix_time::now() + seconds),
         scopes: granted
             .filter(|scopes| !scopes.is_empty())
             .or_else(|| requested.cloned()),
@@ -408,10 +407,4 @@ fn seconds(value: &Value) -> Option<u64> {
     )]
     let seconds = seconds as u64;
     Some(seconds.min(MAX_LIFETIME_SECONDS))
-}
-
-/// Returns the Unix time in seconds.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }

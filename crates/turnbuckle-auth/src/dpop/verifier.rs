@@ -1,9 +1,6 @@
 //! Verification of DPoP proofs.
 
-use std::{
-    io,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{io, time::SystemTime};
 
 use ring::{hmac, rand::SystemRandom};
 use serde_json::{Map, Value};
@@ -15,6 +12,7 @@ use super::{
 use crate::{
     is_same_resource,
     jwt::{InvalidJwk, InvalidJwt, Jwk, SignatureAlgorithm, UnverifiedJwt, decode, encode},
+    unix_time,
 };
 
 /// Maximum age of a proof, and maximum distance into the future, in seconds.
@@ -117,7 +115,7 @@ impl ProofVerifier {
     /// Returns the nonce for the next proof, if nonces are required.
     pub fn issue_nonce(&self, now: SystemTime) -> Option<String> {
         let nonce_issuer = self.nonce_issuer.as_ref()?;
-        Some(nonce_issuer.issue(seconds(now)))
+        Some(nonce_issuer.issue(unix_time::seconds(now)))
     }
 
     /// Returns the names of the accepted algorithms, as in a challenge.
@@ -138,7 +136,7 @@ impl ProofVerifier {
         };
         let proof = UnverifiedJwt::parse(proof)?;
         let claims = self.verify_signature(proof, expected.key)?;
-        let now = seconds(now);
+        let now = unix_time::seconds(now);
         let id = check_claims(&claims, expected, now)?;
         if let Some(nonce_issuer) = &self.nonce_issuer {
             let nonce = claims.get("nonce").and_then(Value::as_str);
@@ -205,11 +203,6 @@ fn check_claims<'c>(
 
 fn without_query(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or_default()
-}
-
-fn seconds(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH);
-    since.unwrap_or_default().as_secs()
 }
 
 impl Default for ProofVerifier {

@@ -1,4 +1,4 @@
-//! Timestamps.
+//! Timestamps. `docs/decisions/timestamps.md` has the reason for formatting them by hand.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,29 +19,21 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
 }
 
 /// Returns the date that is `days` days after 1970-01-01.
-fn civil(mut days: u64) -> (u64, u64, u64) {
-    let is_leap = |year: u64| {
-        year.is_multiple_of(400) || (year.is_multiple_of(4) && !year.is_multiple_of(100))
+///
+/// Years are counted from 1 March of the year 0, so that the leap day is the last day of a year; every 400 years have the same number of days.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day_of_month = day - (153 * month + 2) / 5 + 1;
+    let (month, is_next_year) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
     };
-    let mut year = 1970;
-    loop {
-        let length = if is_leap(year) { 366 } else { 365 };
-        if days < length {
-            break;
-        }
-        days -= length;
-        year += 1;
-    }
-    let february = if is_leap(year) { 29 } else { 28 };
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    (year, month, days + 1)
+    (era * 400 + year + is_next_year, month, day_of_month)
 }
 
 /// Returns the time since the Unix epoch.
@@ -71,5 +63,25 @@ mod tests {
         assert_eq!(at(1_785_196_799, 999), "2026-07-27T23:59:59.999Z");
         assert_eq!(at(1_798_761_600, 0), "2027-01-01T00:00:00.000Z");
         assert_eq!(at(4_107_542_400, 0), "2100-03-01T00:00:00.000Z");
+        assert_eq!(at(253_402_300_799, 0), "9999-12-31T23:59:59.000Z");
+    }
+
+    #[test]
+    fn every_day_of_400_years_follows_the_one_before() {
+        let mut before = civil(0);
+        for days in 1..=146_097 {
+            let (year, month, day) = civil(days);
+            let is_next_day = (year, month, day) == (before.0, before.1, before.2 + 1);
+            let is_next_month = (year, month, day) == (before.0, before.1 + 1, 1);
+            let is_next_year = (year, month, day) == (before.0 + 1, 1, 1);
+            assert!(
+                is_next_day
+                    || (before.2 >= 28 && is_next_month)
+                    || (before.1 == 12 && is_next_year),
+                "{days}"
+            );
+            before = (year, month, day);
+        }
+        assert_eq!(before, (2370, 1, 1));
     }
 }

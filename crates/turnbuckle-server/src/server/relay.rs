@@ -25,7 +25,7 @@ use crate::{
     catalog::scopes::{self, HttpRejection, HttpRejectionKind, RequestDenied, RequiredScopes},
     lifecycle::{ClientRequestMode, connection::ConnectionState, runtime::RequestMetaTags},
     middleware::{SessionKey, hash_caller},
-    request::{RelayedKind, RequestContext},
+    request::{RelayedKind, RequestContext, timestamp},
 };
 
 /// The future of a relay.
@@ -404,7 +404,7 @@ impl RelayedRequest {
     /// Encrypts a value for this caller. Only [`open`](Self::open) with the same purpose and principal decrypts it, before
     /// `lifetime` has passed.
     pub fn seal(&self, value: &[u8], purpose: &str, lifetime: Duration) -> String {
-        let expires = (now_seconds() + lifetime.as_secs()).to_be_bytes();
+        let expires = (timestamp::unix_time().as_secs() + lifetime.as_secs()).to_be_bytes();
         let sealed = [&expires, value].concat();
         let keys = self.call.server.sealing_keys();
         keys.seal(&sealed, &self.sealing_purpose(purpose))
@@ -416,7 +416,7 @@ impl RelayedRequest {
         let keys = self.call.server.sealing_keys();
         let mut value = keys.open(sealed, &self.sealing_purpose(purpose)).ok()?;
         let expires = u64::from_be_bytes(value.get(..8)?.try_into().ok()?);
-        if expires < now_seconds() {
+        if expires < timestamp::unix_time().as_secs() {
             return None;
         }
         value.drain(..8);
@@ -468,9 +468,4 @@ fn write_member(out: &mut String, name: &str, value: &str) {
     out.push_str(&serde_json::Value::from(name).to_string());
     out.push(':');
     out.push_str(value);
-}
-
-fn now_seconds() -> u64 {
-    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since_epoch.map_or(0, |time| time.as_secs())
 }

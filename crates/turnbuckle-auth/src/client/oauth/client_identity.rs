@@ -1,6 +1,6 @@
 //! The client registration to log in with.
 
-use super::{current_login::now, settings::OAuthSettings};
+use super::settings::OAuthSettings;
 use crate::{
     AuthorizationError, AuthorizationServer, AuthorizationStep,
     client::{
@@ -11,6 +11,7 @@ use crate::{
         store::StoredLogin,
         user_agent::UserAgent,
     },
+    unix_time::now,
 };
 
 /// A client registration, for one browser login.

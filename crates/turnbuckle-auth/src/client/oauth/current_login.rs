@@ -1,8 +1,8 @@
 //! The login in use.
 
 use std::{
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    time::Duration,
 };
 
 use tokio::time::Instant;
@@ -12,6 +12,8 @@ use crate::{
     client::{store::StoredLogin, token::TokenKind},
     dpop::DpopProver,
     jwt::{InvalidSigningKey, SigningKey},
+    sync::{read, write},
+    unix_time::now,
 };
 
 /// Holds the current login: every request reads it, each renewal replaces it.
@@ -112,11 +114,11 @@ impl LoginSlot {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, CurrentLogin> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner)
+        read(&self.current)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, CurrentLogin> {
-        self.current.write().unwrap_or_else(PoisonError::into_inner)
+        write(&self.current)
     }
 }
 
@@ -167,7 +169,7 @@ impl CurrentLogin {
 
 impl DpopNonce {
     pub(super) fn get(&self) -> Option<String> {
-        let nonce = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let nonce = read(&self.0);
         nonce.clone()
     }
 
@@ -175,7 +177,7 @@ impl DpopNonce {
         // The syntax of RFC 9449, with a length limit.
         let is_allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
         if (1..=1024).contains(&nonce.len()) && nonce.bytes().all(is_allowed) {
-            let mut stored = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            let mut stored = write(&self.0);
             *stored = Some(nonce.to_owned());
         }
     }
@@ -194,12 +196,6 @@ pub(super) fn prover(login: &StoredLogin) -> Result<Option<DpopProver>, Authoriz
         }
         None => Ok(None),
     }
-}
-
-/// Returns the Unix time in seconds.
-pub(super) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.unwrap_or_default().as_secs()
 }
 
 fn authorization(scheme: &str, token: &Secret) -> Secret {

@@ -3,11 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    DpopMode, GrantType, OAuth, Revocation,
-    client_identity::OAuthClientIdentity,
-    current_login::{LoginOrigin, now},
-    renewal::matches_discovery,
-    renewal_lock::RenewalLock,
+    DpopMode, GrantType, OAuth, Revocation, client_identity::OAuthClientIdentity,
+    current_login::LoginOrigin, renewal::matches_discovery, renewal_lock::RenewalLock,
 };
 use crate::{
     AuthorizationError, AuthorizationServer, AuthorizationStep, Challenge, Scopes,
@@ -22,6 +19,7 @@ use crate::{
     },
     dpop::DpopProver,
     jwt::SigningKey,
+    unix_time::now,
 };
 
 /// The parameters of a login.

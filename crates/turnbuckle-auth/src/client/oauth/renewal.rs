@@ -7,7 +7,7 @@ use tokio::time;
 
 use super::{
     OAuth,
-    current_login::{self, LoginOrigin, now},
+    current_login::{self, LoginOrigin},
     login::{challenge_error, challenge_scopes},
     renewal_lock::{RenewalLock, run_to_completion},
 };
@@ -21,6 +21,7 @@ use crate::{
         token::{self, DpopBinding, TokenEndpoint},
     },
     is_same_resource,
+    unix_time::now,
 };
 
 /// Maximum number of times one request is sent.

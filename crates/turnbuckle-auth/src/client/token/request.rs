@@ -1,7 +1,5 @@
 //! Requests to a token endpoint: client authentication, DPoP proofs, and the POST itself.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use serde_json::{Map, json};
 use turnbuckle_text::percent::{FORM_CONTENT_TYPE, Form};
 
@@ -17,6 +15,7 @@ use crate::{
     dpop::DpopProver,
     fetch::{Fetch, FetchMethod, FetchRequest, FetchResponse},
     jwt::{SigningError, SigningKey, encode},
+    unix_time,
 };
 
 /// A token endpoint, and the client that uses it.
@@ -268,8 +267,7 @@ impl ClientAuthError {
 fn assertion(key: &SigningKey, id: &str, issuer: &str) -> Result<String, SigningError> {
     let mut unique = [0; 16];
     getrandom::fill(&mut unique).map_err(|_| SigningError::Randomness)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.unwrap_or_default().as_secs();
+    let now = unix_time::now();
     let claims = json!({
         "iss": id,
         "sub": id,

@@ -14,7 +14,7 @@ use crate::{
 /// Logs in, and shortens the lifetime of the token.
 async fn about_to_end(store: &MemoryStore, oauth: &OAuth, seconds_left: u64) -> StoredLogin {
     let mut login = oauth.log_in(&[]).await.unwrap();
-    let now = crate::client::oauth::current_login::now();
+    let now = crate::unix_time::now();
     login.obtained = now - 3600;
     login.tokens.expires = Some(now + seconds_left);
     store.save(&login).await.unwrap();
