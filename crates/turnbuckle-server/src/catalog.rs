@@ -87,9 +87,17 @@ macro_rules! entry_setters {
 
             $(#[$scopes])+
             #[must_use]
-            pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-                self.required_scopes.add(scopes);
-                self
+            pub fn scopes(self, scopes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+                self.try_scopes(scopes).unwrap_or_else(|error| panic!("{error}"))
+            }
+
+            /// Like [`scopes`](Self::scopes), with an error instead of a panic.
+            pub fn try_scopes(
+                mut self,
+                scopes: impl IntoIterator<Item = impl AsRef<str>>,
+            ) -> Result<Self, $crate::InvalidScope> {
+                self.required_scopes.add(scopes)?;
+                Ok(self)
             }
         }
     };

@@ -27,6 +27,7 @@ mod tools;
 pub use catalog::{
     cache_hint::CacheHint,
     completion::{CompletionRequest, IntoCompleter},
+    scopes::InvalidScope,
 };
 pub use context::Context;
 pub use handle::{Handle, HandleError, HandleValue};

@@ -88,11 +88,11 @@ pub use turnbuckle_server::{
     BlockingHandler, CacheHint, ClientRequestError, CompletionRequest, Contents, Context,
     Elicitation, ElicitationOutcome, Extension, ExtensionMethod, Handle, HandleError, HandleValue,
     InfallibleHandler, InternalError, IntoCompleter, IntoToolResult, InvalidExtension,
-    InvalidPageSize, InvalidResourceUri, InvalidStateKeys, InvalidTool, Messages, MethodHandler,
-    MountError, Prompt, PromptHandler, RawToolHandler, ReadHandler, ReadTemplateHandler,
-    RequestError, Resource, ResourceTemplate, ResultExt, SamplingBuilder, ServedEras, Server,
-    TaskSupport, Tool, ToolError, ToolHandler, ToolResult, Variables, http, middleware, ndjson,
-    relay, stdio, testing,
+    InvalidPageSize, InvalidResourceUri, InvalidScope, InvalidStateKeys, InvalidTool, Messages,
+    MethodHandler, MountError, Prompt, PromptHandler, RawToolHandler, ReadHandler,
+    ReadTemplateHandler, RequestError, Resource, ResourceTemplate, ResultExt, SamplingBuilder,
+    ServedEras, Server, TaskSupport, Tool, ToolError, ToolHandler, ToolResult, Variables, http,
+    middleware, ndjson, relay, stdio, testing,
 };
 #[cfg(feature = "skills")]
 pub use turnbuckle_server::{Skill, SkillError, Skills};

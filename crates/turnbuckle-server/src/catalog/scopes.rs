@@ -15,6 +15,15 @@ pub(crate) struct RequiredScopes {
     scopes: Option<Arc<BTreeSet<String>>>,
 }
 
+/// A text is not a `scope-token` (RFC 6749, section 3.3).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{scope:?} is not a scope: expected visible ASCII characters without space, `\"` or `\\`")]
+#[non_exhaustive]
+pub struct InvalidScope {
+    /// The text.
+    pub scope: String,
+}
+
 /// The reason that a request is denied.
 #[derive(Debug)]
 pub(crate) enum RequestDenied {
@@ -70,21 +79,28 @@ impl RequiredScopes {
     pub(crate) fn extend(&mut self, other: &Self) {
         match &other.scopes {
             Some(scopes) if self.scopes.is_none() => self.scopes = Some(scopes.clone()),
-            Some(scopes) => self.add(scopes.iter()),
+            Some(scopes) => {
+                let all = Arc::make_mut(self.scopes.get_or_insert_default());
+                all.extend(scopes.iter().cloned());
+            }
             None => {}
         }
     }
 
-    pub(crate) fn add(&mut self, scopes: impl IntoIterator<Item = impl AsRef<str>>) {
+    /// Adds scopes, up to the first that is invalid.
+    pub(crate) fn add(
+        &mut self,
+        scopes: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<(), InvalidScope> {
         let all = Arc::make_mut(self.scopes.get_or_insert_default());
         for scope in scopes {
-            let scope = scope.as_ref();
-            assert!(
-                is_scope(scope),
-                "{scope:?} is not a scope: expected visible ASCII characters without space, `\"` or `\\`"
-            );
-            all.insert(scope.to_owned());
+            let scope = scope.as_ref().to_owned();
+            if !is_scope(&scope) {
+                return Err(InvalidScope { scope });
+            }
+            all.insert(scope);
         }
+        Ok(())
     }
 }
 

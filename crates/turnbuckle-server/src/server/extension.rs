@@ -97,6 +97,15 @@ impl Extension {
         self.with(ExtensionMethod::new(name, handler))
     }
 
+    /// Like [`method`](Self::method), with an error instead of a panic.
+    pub fn try_method<M>(
+        self,
+        name: impl Into<String>,
+        handler: impl MethodHandler<M>,
+    ) -> Result<Self, InvalidExtension> {
+        Ok(self.with(ExtensionMethod::try_new(name, handler)?))
+    }
+
     /// Adds a method with options. A method with the same name is replaced.
     #[must_use]
     pub fn with(mut self, method: ExtensionMethod) -> Self {

@@ -54,13 +54,21 @@ impl Server {
     /// If the prefix is not a valid tool name, or makes the name of a tool longer than 128 characters. Later tools with
     /// too long a name are left out.
     #[must_use]
-    pub fn mount(mut self, prefix: impl Into<String>, other: Server) -> Self {
+    pub fn mount(self, prefix: impl Into<String>, other: Server) -> Self {
+        self.try_mount(prefix, other)
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Like [`mount`](Self::mount), with an error instead of a panic.
+    pub fn try_mount(
+        mut self,
+        prefix: impl Into<String>,
+        other: Server,
+    ) -> Result<Self, MountError> {
         // The returned server is not shared yet, so `other` cannot contain it.
         let composition = self.inner_mut().composition.clone();
-        if let Err(error) = mount_into(&composition, prefix.into(), other) {
-            panic!("{error}");
-        }
-        self
+        mount_into(&composition, prefix.into(), other)?;
+        Ok(self)
     }
 
     /// Mounts another server while this one runs, and notifies clients.

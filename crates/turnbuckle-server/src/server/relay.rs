@@ -352,13 +352,15 @@ impl RelayedRequest {
     ///
     /// # Panics
     ///
-    /// If a scope is not a `scope-token` (RFC 6749, section 3.3).
+    /// If a scope is not one: check those from a file or a peer with [`is_scope`].
     pub fn require_scopes(
         &self,
         scopes: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<(), RpcError> {
         let mut required = RequiredScopes::default();
-        required.add(scopes);
+        required
+            .add(scopes)
+            .unwrap_or_else(|error| panic!("{error}"));
         match required.check(&self.call.origin) {
             Ok(()) => Ok(()),
             Err(RequestDenied::Error(error)) => Err(error),

@@ -25,9 +25,14 @@ impl Server {
     /// added later panics too; see [`try_tool`](Self::try_tool).
     #[must_use]
     pub fn validate_input(self, validate: bool) -> Self {
+        self.try_validate_input(validate)
+            .unwrap_or_else(|error| error.panic())
+    }
+
+    /// Like [`validate_input`](Self::validate_input), with an error instead of a panic.
+    pub fn try_validate_input(self, validate: bool) -> Result<Self, InvalidTool> {
         self.set(|settings| settings.validate_input = validate)
             .compile_schemas()
-            .unwrap_or_else(|error| error.panic())
     }
 
     /// Sets whether the structured output of every tool is validated against its output schema. Off by default.
@@ -40,9 +45,14 @@ impl Server {
     /// As [`validate_input`](Self::validate_input), for output schemas.
     #[must_use]
     pub fn validate_output(self, validate: bool) -> Self {
+        self.try_validate_output(validate)
+            .unwrap_or_else(|error| error.panic())
+    }
+
+    /// Like [`validate_output`](Self::validate_output), with an error instead of a panic.
+    pub fn try_validate_output(self, validate: bool) -> Result<Self, InvalidTool> {
         self.set(|settings| settings.validate_output = validate)
             .compile_schemas()
-            .unwrap_or_else(|error| error.panic())
     }
 
     /// Compiles the schemas of all tools that the server validates by.

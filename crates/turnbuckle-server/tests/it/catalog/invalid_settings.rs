@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use turnbuckle_server::{
     Extension, ExtensionMethod, InvalidExtension, InvalidPageSize, InvalidResourceUri,
-    InvalidStateKeys, InvalidTool, Resource, ResourceTemplate, Server, Tool, ToolError, Variables,
-    http::Http,
+    InvalidStateKeys, InvalidTool, MountError, Prompt, Resource, ResourceTemplate, Server, Tool,
+    ToolError, Variables, http::Http,
 };
 
 async fn done() -> Result<String, ToolError> {
@@ -77,6 +77,49 @@ fn invalid_extensions_are_errors() {
     assert!(matches!(
         ExtensionMethod::try_new("notifications/bell", respond).unwrap_err(),
         InvalidExtension::Method { .. }
+    ));
+    let with_method = |name: &str| {
+        let extension = Extension::new("com.example/bells").try_method(name, respond);
+        extension.map(drop)
+    };
+    assert_eq!(with_method("bells/ring"), Ok(()));
+    let method = "tools/list".to_owned();
+    assert_eq!(
+        with_method(&method),
+        Err(InvalidExtension::ProtocolMethod { method })
+    );
+}
+
+#[test]
+fn invalid_scopes_are_errors() {
+    let scopes = ["read", "a b"];
+    let tool = Tool::new("a", done).try_scopes(scopes);
+    let prompt = Prompt::new("a", async || Ok("text")).try_scopes(scopes);
+    let resource = Resource::new("a:b", "a", async || Ok("text")).try_scopes(scopes);
+    let template = ResourceTemplate::new("a:{b}", "a", async |_: Variables| Ok("text"));
+    for error in [
+        tool.map(drop),
+        prompt.map(drop),
+        resource.map(drop),
+        template.try_scopes(scopes).map(drop),
+    ] {
+        assert_eq!(error.unwrap_err().scope, "a b");
+    }
+    assert!(Tool::new("a", done).try_scopes(["read", "a:b"]).is_ok());
+}
+
+#[test]
+fn invalid_mounts_are_errors() {
+    let mounted = |prefix: &str| {
+        let other = Server::new("b", "1").tool(Tool::new("b", done));
+        Server::new("a", "1").try_mount(prefix, other).map(drop)
+    };
+    assert_eq!(mounted("b"), Ok(()));
+    let prefix = "b/c".to_owned();
+    assert_eq!(mounted(&prefix), Err(MountError::Prefix { prefix }));
+    assert!(matches!(
+        mounted(&"b".repeat(128)),
+        Err(MountError::TooLong { .. })
     ));
 }
 

@@ -169,6 +169,26 @@ fn a_tool_from_outside_is_rejected_with_an_error() {
     assert_eq!(server.try_tool(far()).unwrap_err(), error);
 }
 
+#[test]
+fn a_setting_that_a_tool_violates_is_an_error() {
+    let schema = json!({ "properties": { "a": { "$ref": "https://example.com/schema.json" } } });
+    let far = Tool::raw("far", schema.clone(), count).output_schema(schema);
+    let server = || Server::new("checks", "1").tool(far.clone());
+
+    let input = server().try_validate_input(true).unwrap_err();
+    let output = server().try_validate_output(true).unwrap_err();
+
+    assert!(matches!(input, InvalidTool::Schema { which: "input", .. }));
+    assert!(matches!(
+        output,
+        InvalidTool::Schema {
+            which: "output",
+            ..
+        }
+    ));
+    assert!(server().try_validate_input(false).is_ok());
+}
+
 #[tokio::test]
 async fn the_setting_of_the_outer_server_counts_for_mounted_tools() {
     let inner = Server::new("inner", "1").tool(Tool::new("plan", plan));
