@@ -58,7 +58,7 @@
 //! - `gateway`, a feature: a `Gateway` relays between clients and servers of any revision and transport.
 //! - `auth`, a feature: OAuth 2.1. `auth::server::ResourceServer` verifies tokens before a request is processed
 //!   ([`Http::authenticator`](http::Http::authenticator)); tools, prompts and resources declare the scopes they require.
-//!   `auth::client::OAuth` obtains tokens for `client::http::Http::authorization`, and `client::http::Fetcher`
+//!   `auth::client::OAuth` obtains tokens for `client::http::HttpTarget::authorization`, and `client::http::Fetcher`
 //!   fetches metadata for both.
 //! - [`types`]: the payloads of the protocol in their newest form: content blocks, icons, forms. Write these names with
 //!   their module: `types::Tool` is the definition of a tool in a list, [`Tool`] the function with its definition.

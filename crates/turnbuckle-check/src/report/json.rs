@@ -163,7 +163,7 @@ fn rule(rule: &Rule) -> Value {
         "role": rule.role,
         "area": rule.area.id(),
         "on": rule.transports,
-        "says": rule.requirement,
+        "description": rule.requirement,
         "hint": rule.hint,
         "levels": levels,
         "requirements": rows,

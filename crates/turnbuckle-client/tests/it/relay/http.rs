@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use turnbuckle_client::{CallError, Client, TransportError, http::HttpTarget, relay::RelayRequest};
 use turnbuckle_protocol::types::ResultType;
 use turnbuckle_server::{
-    Context, Server, Tool, ToolError,
+    Context, Server, Tool,
     http::{self as server_http, HttpSse},
 };
 
@@ -453,9 +453,9 @@ async fn messages_on_http_sse_belong_to_no_call_and_its_end_is_reported_once() {
     let tool = Tool::raw(
         "ask",
         json!({ "type": "object" }),
-        |_: Value, cx: Context| async move {
+        async |_: Value, cx: Context| {
             let roots = cx.roots("roots").await?;
-            Ok::<_, ToolError>(roots[0].uri.to_string())
+            Ok(roots[0].uri.to_string())
         },
     );
     let (connector, listener) = server_http::memory();
