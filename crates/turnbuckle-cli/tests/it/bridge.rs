@@ -17,8 +17,8 @@ use crate::{
 /// The path of the binary.
 const BINARY: &str = env!("CARGO_BIN_EXE_turnbuckle");
 
-/// The time that processes have to end.
-const END_TIMEOUT: Duration = Duration::from_secs(20);
+/// The time that processes have to end: less than a test may take, so that a failure names them.
+const END_TIMEOUT: Duration = Duration::from_secs(100);
 
 /// Waits until no process has the text in its command line.
 fn assert_no_process_with(text: &str) {

@@ -1,6 +1,9 @@
 //! Attacks on HTTP.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use http::Method;
 use schemars::JsonSchema;
@@ -33,6 +36,9 @@ struct Key {
     key: String,
 }
 
+/// The number of calls of `burst` that have sent all their messages.
+static BURSTS: AtomicUsize = AtomicUsize::new(0);
+
 fn server() -> Server {
     let ask = Tool::new("ask", async |cx: Context| {
         cx.elicit(Elicitation::form::<Name>("Who?").key("name"))
@@ -55,6 +61,7 @@ fn server() -> Server {
         for _ in 0..80 {
             cx.log(LogLevel::Error, "x".repeat(16 * 1024)).await;
         }
+        BURSTS.fetch_add(1, Ordering::Relaxed);
         std::future::pending::<()>().await;
         Ok(String::new())
     });
@@ -147,7 +154,9 @@ pub(crate) async fn event_logs() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    while BURSTS.load(Ordering::Relaxed) < 4 * 32 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     alive(&caller).await;
 }
 
