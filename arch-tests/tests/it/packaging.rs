@@ -1,6 +1,11 @@
 //! Packages that are published have complete metadata and depend only on versions that can be published; CI runs every step of `./test`.
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Component, Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::Value;
 
@@ -88,6 +93,93 @@ fn published_packages_depend_on_published_versions() {
             );
         }
     }
+}
+
+/// Packages as for a release, in the order of the dependencies, but does not compile the packages.
+#[test]
+fn published_packages_contain_every_file_that_they_include() {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packages");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args([
+        "package",
+        "--no-verify",
+        "--offline",
+        "--allow-dirty",
+        "--quiet",
+    ]);
+    for name in PUBLISHED {
+        cargo.args(["--package", name]);
+    }
+    let output = cargo
+        .arg("--target-dir")
+        .arg(&target)
+        .current_dir(turnbuckle_arch_tests::root())
+        .output()
+        .expect("cargo runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+
+    for package in members().iter().filter(|package| is_published(package)) {
+        let (name, version) = (&package["name"], &package["version"]);
+        let label = [name, version].map(|text| text.as_str().expect("a text"));
+        let root = label.join("-");
+        let files = archive_files(&target.join(format!("package/{root}.crate")), &root);
+        let manifest = package["manifest_path"].as_str().expect("a path");
+        let folder = Path::new(manifest).parent().expect("a folder");
+        for file in files.iter().filter(|file| is_compiled(file)) {
+            let text = fs::read_to_string(folder.join(file)).expect("the file is text");
+            for included in included_files(file, &text) {
+                let (from, to) = (file.display(), included.display());
+                assert!(files.contains(&included), "{name}: {from} includes {to}");
+            }
+        }
+    }
+}
+
+/// Returns the paths of the files in the archive of a package.
+fn archive_files(archive: &Path, root: &str) -> BTreeSet<PathBuf> {
+    let output = Command::new("tar")
+        .arg("-tzf")
+        .arg(archive)
+        .output()
+        .expect("tar runs");
+    assert!(output.status.success(), "{}", archive.display());
+    let listed = String::from_utf8(output.stdout).expect("tar prints UTF-8");
+    let inside = |line: &str| Path::new(line).strip_prefix(root).ok().map(Path::to_owned);
+    listed.lines().filter_map(inside).collect()
+}
+
+/// Returns whether a user of the package compiles the file. `guides.rs` is only for doc tests in the workspace.
+fn is_compiled(file: &Path) -> bool {
+    let is_rust = file.extension().is_some_and(|extension| extension == "rs");
+    is_rust && file.starts_with("src") && file != Path::new("src/guides.rs")
+}
+
+/// Returns the files that a source file names with `include_str!` or `#[path]`.
+fn included_files(file: &Path, text: &str) -> Vec<PathBuf> {
+    let folder = file.parent().expect("a folder");
+    let mut included = Vec::new();
+    for start in ["include_str!(\"", "include_bytes!(\"", "#[path = \""] {
+        for rest in text.split(start).skip(1) {
+            let named = rest.split('"').next().unwrap_or_default();
+            included.push(without_parents(&folder.join(named)));
+        }
+    }
+    included
+}
+
+/// Resolves `..`; a path that leaves the package keeps it.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut resolved = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir if resolved.file_name().is_some() => {
+                resolved.pop();
+            }
+            part => resolved.push(part),
+        }
+    }
+    resolved
 }
 
 #[test]
