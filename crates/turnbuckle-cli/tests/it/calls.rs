@@ -165,6 +165,20 @@ fn arguments_that_cannot_be_sent_are_exit_code_2() {
 }
 
 #[test]
+fn an_unknown_argument_is_sent_with_force() {
+    let sandbox = Sandbox::new();
+
+    // The server reports it, so it was sent.
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "forecast", "city=Oslo", "day=3", "--force"]), @r"
+    --- stderr
+    error: `forecast` failed: invalid arguments: `arguments`: unknown field `day`
+
+    hint: show its arguments with `turnbuckle tools SOCKET forecast`
+    --- exit 1
+    ");
+}
+
+#[test]
 fn log_messages_go_to_stderr_and_the_bar_only_to_terminals() {
     let sandbox = Sandbox::new();
 
