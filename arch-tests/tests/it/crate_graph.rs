@@ -139,6 +139,18 @@ fn a_first_server_builds_at_most_80_packages() {
     }
 }
 
+/// Cargo unifies the features of the packages that it selects, also if only one of them is built: `cargo run --example hello`
+/// in the root selects the examples and the command line, so the server of the example has schema validation and skills.
+/// `cargo example hello` does not.
+#[test]
+fn a_first_server_by_plain_cargo_run_builds_neither_axum_nor_oauth() {
+    let packages = packages_of_default_member("turnbuckle-examples");
+    assert!(packages.len() <= 131, "{}: {packages:?}", packages.len());
+    for package in ["axum", "turnbuckle-auth", "turnbuckle-client", "rusqlite"] {
+        assert!(!has(&packages, package), "`hello` builds `{package}`");
+    }
+}
+
 #[test]
 fn a_command_line_without_check_and_serve_builds_only_the_client() {
     let packages = packages_of("turnbuckle-cli", &["tls"]);
@@ -153,20 +165,47 @@ type PackageVersion = (String, String);
 
 /// Returns the packages that cargo builds for one package of the workspace, with these features only.
 fn packages_of(package: &str, features: &[&str]) -> BTreeSet<PackageVersion> {
+    let features = features.join(",");
+    let options = ["--package", package, "--no-default-features", "--features"];
+    let lines = cargo_tree(&[&options[..], &[&features, "--prefix", "none"]].concat());
+    lines.lines().filter_map(package_version).collect()
+}
+
+/// Returns the packages that cargo builds for a default member, if it selects all of them.
+fn packages_of_default_member(member: &str) -> BTreeSet<PackageVersion> {
+    let lines = cargo_tree(&["--no-dedupe", "--prefix", "depth"]);
+    // A line is the depth and the package, without a space between them.
+    let depth_and_name = |line: &str| {
+        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+        let (depth, name) = line.split_at(digits);
+        (depth.to_owned(), name.to_owned())
+    };
+    let mut is_in_member = false;
+    let lines = lines.lines().map(depth_and_name).filter(|(depth, name)| {
+        if depth == "0" {
+            is_in_member = name.starts_with(&format!("{member} "));
+        }
+        is_in_member
+    });
+    lines
+        .filter_map(|(_, name)| package_version(&name))
+        .collect()
+}
+
+/// Returns the output of `cargo tree` in the root of the workspace.
+fn cargo_tree(options: &[&str]) -> String {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--package", package, "--no-default-features"])
-        .args(["--features", &features.join(",")])
-        .args(["--edges", "normal,build", "--prefix", "none"])
-        .args(["--format", "{p}"])
+        .args(["tree", "--edges", "normal,build", "--format", "{p}"])
+        .args(options)
         .current_dir(turnbuckle_arch_tests::root())
         .output()
         .expect("cargo runs");
-    let lines = String::from_utf8(output.stdout).expect("cargo prints UTF-8");
-    let package = |line: &str| {
-        let mut words = line.split(' ');
-        Some((words.next()?.to_owned(), words.next()?.to_owned()))
-    };
-    lines.lines().filter_map(package).collect()
+    String::from_utf8(output.stdout).expect("cargo prints UTF-8")
+}
+
+fn package_version(line: &str) -> Option<PackageVersion> {
+    let mut words = line.split(' ');
+    Some((words.next()?.to_owned(), words.next()?.to_owned()))
 }
 
 fn has(packages: &BTreeSet<PackageVersion>, name: &str) -> bool {
