@@ -241,7 +241,7 @@ class Request:
     @property
     def begins(self):
         """Returns whether it is outside of a session: a handshake, or a request of 2026-07-28."""
-        return re.search(r'"method":\s*"initialize"', self.text) or self.header("mcp-protocol-version") == "2026-07-28"
+        return re.search(r'"method":\s*"initialize"', self.text) or (self.header("mcp-protocol-version") or "") >= "2026-07-28"
 
     def header(self, name):
         head = re.split(r"\r?\n\r?\n", self.text, maxsplit=1)[0]

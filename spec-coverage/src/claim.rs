@@ -71,8 +71,8 @@ pub fn ran_in(revision: &str) {
 
 /// Records the revision that a message on the wire is evidence of, if any.
 ///
-/// A result of `initialize` is evidence of its legacy revision. A result of `server/discover` that supports the newest revision, or
-/// a request with it in `_meta`, is evidence of the newest. A version that a client proposes in `initialize` or tries with
+/// A result of `initialize` is evidence of its legacy revision. A result of `server/discover` that names one stateless revision, or
+/// a request with one in `_meta`, is evidence of that revision. A version that a client proposes in `initialize` or tries with
 /// `server/discover` is not evidence.
 pub fn saw_message(text: &str) {
     if let Some(revision) = message_revision(text) {
@@ -88,14 +88,22 @@ fn message_revision(text: &str) -> Option<&str> {
     };
     if text.contains("\"result\"") {
         if text.contains("\"supportedVersions\"") {
-            return text.contains(table::MODERN).then_some(table::MODERN);
+            return supported_stateless(text);
         }
         let date = date_after("\"protocolVersion\":")?;
-        return (text.contains("\"serverInfo\"") && date != table::MODERN).then_some(date);
+        return (text.contains("\"serverInfo\"") && !table::is_stateless(date)).then_some(date);
     }
     let date = date_after("\"io.modelcontextprotocol/protocolVersion\":")?;
     let is_attempt = text.contains("\"server/discover\"");
-    (date == table::MODERN && !is_attempt).then_some(date)
+    (table::is_stateless(date) && !is_attempt).then_some(date)
+}
+
+/// Returns the stateless revision that a result of `server/discover` names, if it is the only one: the result does not
+/// contain the revision of its request.
+fn supported_stateless(text: &str) -> Option<&'static str> {
+    let dates = table::DATES.into_iter();
+    let mut supported = dates.filter(|date| table::is_stateless(date) && text.contains(date));
+    supported.next().filter(|_| supported.next().is_none())
 }
 
 /// The tests that claim each requirement, and the revisions that each test used.

@@ -65,11 +65,16 @@ pub const DATES: [&str; 5] = [
     "2025-03-26",
     "2025-06-18",
     "2025-11-25",
-    MODERN,
+    "2026-07-28",
 ];
 
-/// The revision with stateless requests.
-pub const MODERN: &str = "2026-07-28";
+/// The newest revision with `initialize`; those after it are stateless.
+const LATEST_LEGACY: &str = "2025-11-25";
+
+/// Returns whether a date is that of a stateless revision.
+pub(crate) fn is_stateless(date: &str) -> bool {
+    DATES.contains(&date) && date > LATEST_LEGACY
+}
 
 const TEXT: &str = include_str!("../requirements.csv");
 

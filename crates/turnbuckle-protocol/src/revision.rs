@@ -87,6 +87,9 @@ impl Revision {
     }
 }
 
+/// The date of the newest revision, for requests that are sent before a revision is negotiated.
+pub const NEWEST_DATE: &str = Revision::MODERN.as_str();
+
 impl fmt::Display for Revision {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())

@@ -46,14 +46,17 @@ const FILES: [(&str, &[&str]); 5] = [
 static SCHEMA_SETS: LazyLock<HashMap<&str, SchemaSet>> =
     LazyLock::new(|| parse_all(&FILES).expect("a test parses every file"));
 
-/// Returns the shapes of a revision.
+/// Returns the shapes of a revision: those of its file, or of the newest file before it.
 pub(super) fn for_revision(revision: Revision) -> &'static SchemaSet {
-    let date = match revision {
-        // 2024-10-07 is treated like 2024-11-05, which it became.
-        Revision::V2024_10_07 => Revision::V2024_11_05.as_str(),
-        revision => revision.as_str(),
-    };
-    &SCHEMA_SETS[date]
+    &SCHEMA_SETS[file_date(revision)]
+}
+
+/// Returns the date of the file for a revision.
+fn file_date(revision: Revision) -> &'static str {
+    let mut newest_first = FILES.iter().rev().map(|(date, _)| *date);
+    let own = newest_first.find(|date| *date <= revision.as_str());
+    // 2024-10-07 is treated like 2024-11-05, which it became.
+    own.unwrap_or(FILES[0].0)
 }
 
 /// Builds the shapes of each revision.

@@ -315,7 +315,7 @@ fn supports_revision(run: &ScenarioRun, options: &CheckOptions) -> Result<(), St
             _ => "the client never connected".to_owned(),
         });
     }
-    let modern = run.server_revision >= Revision::MODERN;
+    let modern = run.server_revision.is_stateless();
     let Some(first) = run.requests().next() else {
         return Err("the client sent no request".into());
     };

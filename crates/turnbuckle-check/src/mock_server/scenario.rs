@@ -80,9 +80,9 @@ impl Scenario {
             | Self::ServerRequests
             | Self::UnknownRevision => true,
             Self::Batches => revision == Revision::V2025_03_26,
-            Self::LostSession => streamable && revision < Revision::MODERN,
+            Self::LostSession => streamable && !revision.is_stateless(),
             Self::InterruptedStream | Self::HttpSseOnly | Self::RequiresToken => streamable,
-            Self::LegacyOnly | Self::LegacyOnlyUnusualCode => revision >= Revision::MODERN,
+            Self::LegacyOnly | Self::LegacyOnlyUnusualCode => revision.is_stateless(),
         }
     }
 

@@ -226,7 +226,7 @@ impl ScenarioRuns {
 
     /// Returns the messages that belong to the revision.
     pub(crate) fn messages(&self) -> impl Iterator<Item = &ClientMessage> {
-        let modern = self.revision >= Revision::MODERN;
+        let modern = self.revision.is_stateless();
         self.all()
             .flat_map(ScenarioRun::messages)
             .filter(move |message| {

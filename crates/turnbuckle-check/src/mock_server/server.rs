@@ -77,7 +77,7 @@ impl MockServer {
 
     /// Returns whether sessions start with a handshake.
     pub(crate) fn has_handshake(&self) -> bool {
-        self.revision < Revision::MODERN
+        !self.revision.is_stateless()
     }
 
     /// Returns the reply to a request.

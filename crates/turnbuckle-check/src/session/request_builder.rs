@@ -3,9 +3,6 @@
 use serde_json::{Map, Value, json};
 use turnbuckle_protocol::{codec::headers, revision::Revision};
 
-/// The last revision with a handshake.
-pub(crate) const LAST_WITH_HANDSHAKE: Revision = Revision::V2025_11_25;
-
 /// Builds messages for a revision.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestBuilder {
@@ -18,20 +15,7 @@ pub(crate) struct RequestBuilder {
 impl RequestBuilder {
     /// Creates a builder that declares all client capabilities.
     pub(crate) fn new(revision: Revision) -> Self {
-        let capabilities = match revision {
-            Revision::V2024_10_07 | Revision::V2024_11_05 | Revision::V2025_03_26 => {
-                json!({ "roots": { "listChanged": true }, "sampling": {} })
-            }
-            Revision::V2025_06_18 => {
-                json!({ "roots": { "listChanged": true }, "sampling": {}, "elicitation": {} })
-            }
-            Revision::V2025_11_25 => json!({
-                "roots": { "listChanged": true }, "sampling": {}, "elicitation": { "form": {}, "url": {} },
-            }),
-            Revision::V2026_07_28 => json!({
-                "roots": {}, "sampling": {}, "elicitation": { "form": {}, "url": {} },
-            }),
-        };
+        let capabilities = capabilities(revision);
         Self {
             revision,
             capabilities,
@@ -40,7 +24,7 @@ impl RequestBuilder {
 
     /// Returns whether sessions start with a handshake.
     pub(crate) fn has_handshake(&self) -> bool {
-        self.revision < Revision::MODERN
+        !self.revision.is_stateless()
     }
 
     /// Returns a method without parameters that every server supports.
@@ -123,6 +107,21 @@ impl RequestBuilder {
         }
         all
     }
+}
+
+/// Returns all client capabilities of a revision. A stateless revision has those of the first, unless it is named here.
+fn capabilities(revision: Revision) -> Value {
+    let mut capabilities = json!({ "roots": { "listChanged": true }, "sampling": {} });
+    if revision >= Revision::V2025_06_18 {
+        capabilities["elicitation"] = json!({});
+    }
+    if revision >= Revision::V2025_11_25 {
+        capabilities["elicitation"] = json!({ "form": {}, "url": {} });
+    }
+    if revision.is_stateless() {
+        capabilities["roots"] = json!({});
+    }
+    capabilities
 }
 
 fn client_info() -> Value {

@@ -14,7 +14,7 @@ use turnbuckle_auth::{
     fetch::{Fetch, FetchError, FetchMethod, FetchRequest, FetchResponse},
 };
 use turnbuckle_client::{ConnectError, TransportError, http::HttpFetcher};
-use turnbuckle_protocol::authenticator::BoxFuture;
+use turnbuckle_protocol::{authenticator::BoxFuture, revision::NEWEST_DATE};
 
 use super::{
     interactive::InteractiveUser,
@@ -29,9 +29,6 @@ use crate::{
     logins::LoginSummary,
     target::{CliTarget, config_files::HttpEntry, resolve},
 };
-
-/// The revision that is sent with metadata requests.
-const REVISION: &str = "2026-07-28";
 
 /// Logs in to a server. Returns `None` if the server does not use authorization.
 pub(crate) async fn log_in(
@@ -55,7 +52,7 @@ pub(crate) async fn log_in(
         return Ok(None);
     };
     let mut oauth = oauth(&http_entry.url, fetch, store, context)?
-        .protocol_version(REVISION)
+        .protocol_version(NEWEST_DATE)
         .grant(method.grant)
         .user_agent(InteractiveUser::new(options, context));
     if let Some(scopes) = requested_scopes(options) {
@@ -144,7 +141,7 @@ async fn choose_method(
         AuthProbe::Open => None,
     };
     let known = challenges.as_deref().unwrap_or_default();
-    let found = discovery::discover(fetch, &http_entry.url, known, REVISION).await;
+    let found = discovery::discover(fetch, &http_entry.url, known, NEWEST_DATE).await;
     let found = match (found, &challenges) {
         (Ok(found), Some(_)) => found,
         (Ok(found), None) if found.method == DiscoveryMethod::ResourceMetadata => found,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use turnbuckle_protocol::revision::NEWEST_DATE;
 use turnbuckle_text::url::HttpUrl;
 
 use crate::{
@@ -59,7 +60,7 @@ impl OAuthSettings {
             user_agent: None,
             grant: GrantType::AuthorizationCode,
             dpop: DpopMode::WhenRequired,
-            protocol_version: "2026-07-28".to_owned(),
+            protocol_version: NEWEST_DATE.to_owned(),
         }
     }
 

@@ -143,7 +143,7 @@ pub(crate) const RULES: &[Rule] = &[
 pub(in crate::client_rules) fn require_server_requests(
     runs: &ScenarioRuns,
 ) -> Result<(), NotPassed> {
-    if runs.revision >= Revision::MODERN {
+    if runs.revision.is_stateless() {
         Err(NotPassed::not_applicable(
             "servers send no requests in this revision",
         ))
@@ -196,7 +196,7 @@ fn id_type(runs: &ScenarioRuns) -> Outcome {
 }
 
 fn id_unique(runs: &ScenarioRuns) -> Outcome {
-    let in_flight_only = runs.revision >= Revision::MODERN;
+    let in_flight_only = runs.revision.is_stateless();
     let mut evidence = Vec::new();
     for run in runs.all() {
         // A repeated request after an interrupted stream is covered by another rule.
@@ -392,7 +392,7 @@ fn unknown_method(runs: &ScenarioRuns) -> Outcome {
 }
 
 fn no_reply(runs: &ScenarioRuns) -> Outcome {
-    if runs.revision >= Revision::MODERN {
+    if runs.revision.is_stateless() {
         return Err(NotPassed::not_applicable(
             "clients send no responses in this revision",
         ));

@@ -260,7 +260,7 @@ fn needs(method: &str, revision: Revision) -> Option<&'static str> {
 
 fn capabilities(runs: &ScenarioRuns) -> Outcome {
     let run = runs.get(Scenario::ToolsOnly)?;
-    let modern = runs.revision >= Revision::MODERN;
+    let modern = runs.revision.is_stateless();
     if modern && run.requests_for("server/discover").next().is_none() {
         let why = "the client did not request the capabilities, which is optional";
         return Err(NotPassed::not_applicable(why));

@@ -1,7 +1,6 @@
 //! Cancellation, progress and tasks.
 
 use serde_json::Value;
-use turnbuckle_protocol::revision::Revision;
 
 use crate::{
     engine::outcome::{Evidence, NotPassed, Outcome},
@@ -59,7 +58,7 @@ fn own_request(runs: &ScenarioRuns) -> Outcome {
                     let violation = NotPassed::violation(observed, [cancel.number]);
                     return Err(if id.is_null() {
                         violation
-                    } else if runs.revision >= Revision::MODERN {
+                    } else if runs.revision.is_stateless() {
                         violation.for_requirement("cancellation.reference.client-issued")
                     } else {
                         violation.for_requirement("cancellation.reference.direction")

@@ -1,7 +1,6 @@
 //! Responses to server requests: ping, roots, sampling and elicitation.
 
 use serde_json::{Value, json};
-use turnbuckle_protocol::revision::Revision;
 
 use crate::{
     client_rules::base::json_rpc::require_server_requests,
@@ -94,7 +93,7 @@ fn reply_to<'a>(
         None => NotPassed::not_tested(NO_CALL),
         Some(_) => NotPassed::not_tested("the client did not respond in time"),
     };
-    if runs.revision >= Revision::MODERN {
+    if runs.revision.is_stateless() {
         let responses =
             |message: &&ClientMessage| message.params()["inputResponses"].get(key).is_some();
         let message = run.requests().find(responses).ok_or_else(missing)?;
@@ -253,7 +252,7 @@ fn sampling_declared(runs: &ScenarioRuns) -> Outcome {
 }
 
 fn no_tools(runs: &ScenarioRuns) -> Outcome {
-    if runs.revision >= Revision::MODERN {
+    if runs.revision.is_stateless() {
         return Err(NotPassed::not_applicable(
             "servers request only declared capabilities in this revision",
         ));

@@ -1,7 +1,5 @@
 //! Headers of all HTTP requests.
 
-use turnbuckle_protocol::revision::Revision;
-
 use crate::{
     engine::outcome::{Evidence, NotPassed, Outcome},
     mock_server::{
@@ -99,7 +97,7 @@ fn quote_or_missing(value: Option<&str>) -> String {
 
 /// Returns the messages that need headers: since 2026-07-28 the specification only requires them for requests.
 fn posted(runs: &ScenarioRuns) -> impl Iterator<Item = &ClientMessage> {
-    let modern = runs.revision >= Revision::MODERN;
+    let modern = runs.revision.is_stateless();
     runs.messages()
         .filter(move |message| !modern || message.is_request())
 }

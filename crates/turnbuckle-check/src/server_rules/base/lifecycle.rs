@@ -11,7 +11,7 @@ use crate::{
         transcript_query::messages,
     },
     rule::{Area, Rule, Transports},
-    session::{PendingResponse, ProbeResponse, Session, request_builder::LAST_WITH_HANDSHAKE},
+    session::{PendingResponse, ProbeResponse, Session},
 };
 
 pub(crate) const RULES: &[Rule] = &[
@@ -139,7 +139,8 @@ async fn latest_proposed(ctx: &CheckContext) -> Outcome {
     let (response, proposed) = server_proposal(ctx).await?;
     let mut entries: Vec<_> = response.entries().collect();
     let newer = Revision::ALL.into_iter().rev();
-    for newer in newer.filter(|one| *one <= LAST_WITH_HANDSHAKE && one.as_str() > proposed.as_str())
+    for newer in
+        newer.filter(|one| *one <= Revision::LATEST_LEGACY && one.as_str() > proposed.as_str())
     {
         let again = propose(ctx, newer.as_str()).await?;
         entries.extend(again.entries());

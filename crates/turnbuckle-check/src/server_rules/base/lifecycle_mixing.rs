@@ -9,10 +9,7 @@ use crate::{
         outcome::{Evidence, NotPassed, Outcome},
     },
     rule::{Area, Rule, Transports},
-    session::{
-        ProbeResponse, Session,
-        request_builder::{LAST_WITH_HANDSHAKE, RequestBuilder},
-    },
+    session::{ProbeResponse, Session, request_builder::RequestBuilder},
 };
 
 pub(crate) const RULES: &[Rule] = &[
@@ -68,7 +65,7 @@ async fn handshake_after_modern(ctx: &CheckContext) -> Outcome {
         .request(session.request_builder.noop_method(), Value::Null)
         .await;
     let probe = probe.map_err(NotPassed::into_not_tested)?;
-    session.request_builder = RequestBuilder::new(LAST_WITH_HANDSHAKE);
+    session.request_builder = RequestBuilder::new(Revision::LATEST_LEGACY);
     let response = session
         .request("initialize", session.request_builder.initialize())
         .await?;
@@ -85,7 +82,7 @@ async fn handshake_after_modern(ctx: &CheckContext) -> Outcome {
 }
 
 async fn initialize_names_versions(ctx: &CheckContext) -> Outcome {
-    let session = ctx.session_in(LAST_WITH_HANDSHAKE).await?;
+    let session = ctx.session_in(Revision::LATEST_LEGACY).await?;
     let response = session
         .request("initialize", session.request_builder.initialize())
         .await?;
@@ -147,7 +144,7 @@ async fn probe(ctx: &CheckContext) -> Outcome {
 
 /// Starts a session in the latest legacy revision.
 pub(in crate::server_rules) async fn legacy(ctx: &CheckContext) -> Result<Session, NotPassed> {
-    let mut session = ctx.session_in(LAST_WITH_HANDSHAKE).await?;
+    let mut session = ctx.session_in(Revision::LATEST_LEGACY).await?;
     match session.initialize_session().await {
         Ok(()) => Ok(session),
         Err(_) => Err(NotPassed::not_applicable(

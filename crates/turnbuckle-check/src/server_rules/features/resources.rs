@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
-use turnbuckle_protocol::{revision::Revision, uri_template::UriTemplate};
+use turnbuckle_protocol::uri_template::UriTemplate;
 
 use super::lists::{self, RESOURCES, TEMPLATES};
 use crate::{
@@ -101,7 +101,7 @@ async fn not_found(ctx: &CheckContext) -> Outcome {
             ));
         }
     }
-    if ctx.revision < Revision::MODERN {
+    if !ctx.revision.is_stateless() {
         return response.expect_error(&[LEGACY_NOT_FOUND]);
     }
     // Another rule checks that the legacy code is not used.

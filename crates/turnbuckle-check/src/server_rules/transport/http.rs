@@ -370,7 +370,7 @@ fn require_modern_only(session: &Session) -> Result<(), NotPassed> {
     let is_legacy = |version: &str| {
         version
             .parse::<Revision>()
-            .is_ok_and(|one| one < Revision::MODERN)
+            .is_ok_and(|one| !one.is_stateless())
     };
     if versions.any(is_legacy) {
         Err(NotPassed::not_applicable(

@@ -13,9 +13,12 @@ use turnbuckle_client::{
     Client, ClientBuilder, ElicitationAction, FormRequest, Roots, SamplingRequest, Target,
     UrlElicitationRequest, http::HttpTarget, ndjson::NdjsonClient,
 };
-use turnbuckle_protocol::types::{
-    CompleteParams, CompletionReference, ContentBlock, CreateMessageResult, LogLevel,
-    SubscriptionFilter,
+use turnbuckle_protocol::{
+    Revision,
+    types::{
+        CompleteParams, CompletionReference, ContentBlock, CreateMessageResult, LogLevel,
+        SubscriptionFilter,
+    },
 };
 
 use super::user::{Connect, TestUser};
@@ -141,7 +144,7 @@ pub(crate) fn brief(outcome: &RuleOutcome) -> String {
 }
 
 fn assert_good(report: &Report) {
-    assert_eq!(report.runs.len(), 6);
+    assert_eq!(report.runs.len(), Revision::ALL.len());
     for run in &report.runs {
         assert_eq!(run.unsupported, None, "{}", run.revision);
         assert!(!run.results.is_empty(), "{}", run.revision);

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
-use turnbuckle_protocol::revision::Revision;
 
 use crate::{
     engine::{
@@ -103,7 +102,7 @@ pub(super) async fn ids_unguessable(ctx: &CheckContext) -> Outcome {
     let task_runs = ctx.task_runs().await?.require_any()?;
     // In 2025-11-25, a task that is bound to its requestor may have any id.
     let is_authorized = |http_client: &RawHttpClient| http_client.has_header("authorization");
-    if ctx.revision < Revision::MODERN && ctx.http_client().as_ref().is_ok_and(is_authorized) {
+    if !ctx.revision.is_stateless() && ctx.http_client().as_ref().is_ok_and(is_authorized) {
         return Err(NotPassed::not_applicable(
             "the server can bind tasks to the authorized client",
         ));
