@@ -1,6 +1,7 @@
 //! Hostile servers: the check still ends.
 
 use std::{
+    io,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -9,14 +10,22 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tokio::io::{
-    AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split,
+use tokio::{
+    io::{
+        AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, copy_bidirectional,
+        duplex, split,
+    },
+    sync::watch,
 };
 use turnbuckle_check::{
-    CheckError, CheckOptions, Report, ServerTarget, check_server, report::RuleStatus,
+    CheckError, CheckOptions, Report, ServerTarget, check_server,
+    report::{RuleOutcome, RuleResult, RuleStatus},
 };
 use turnbuckle_client::http::HttpTarget;
 use turnbuckle_protocol::revision::Revision;
+use turnbuckle_server::{Server, Tool, ToolError, http as server_http};
+
+use crate::good;
 
 /// The buffer size of each direction.
 const BUFFER: usize = 64 * 1024;
@@ -288,4 +297,69 @@ async fn server_that_ends_gets_one_finding_that_names_the_tool() {
             .any(|reason| reason.why == observed && reason.rules.len() > 20),
         "{not_tested:#?}"
     );
+}
+
+/// Returns an HTTP target of which the server ends at the first call of its tool `boom`: all connections close, and new ones are
+/// refused.
+fn target_that_ends_at_call() -> ServerTarget {
+    let ended = watch::Sender::new(false);
+    let end = ended.clone();
+    let boom = move || {
+        end.send_replace(true);
+        std::future::pending::<Result<String, ToolError>>()
+    };
+    let (server, listener) = server_http::memory();
+    let tool = Tool::new("boom", boom).read_only();
+    tokio::spawn(server_http::serve(
+        listener,
+        Server::new("fragile", "1").tool(tool),
+    ));
+    let http = HttpTarget::new(good::URL).connector(move || {
+        let (server, mut ended) = (server.clone(), ended.subscribe());
+        async move {
+            if *ended.borrow() {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+            let mut to_server = server.connect().await?;
+            let (near, mut far) = duplex(BUFFER);
+            tokio::spawn(async move {
+                tokio::select! {
+                    _ = ended.wait_for(|ended| *ended) => {}
+                    _ = copy_bidirectional(&mut far, &mut to_server) => {}
+                }
+            });
+            Ok(near)
+        }
+    });
+    ServerTarget::http(good::URL, http, Vec::new())
+}
+
+#[tokio::test(start_paused = true)]
+async fn http_server_that_ends_gets_one_finding_in_all_revisions_together() {
+    let checked = check_server(&target_that_ends_at_call(), &CheckOptions::default()).await;
+
+    let report = checked.expect("the server supports all revisions");
+    let observed = "the server no longer accepts connections after `tools/call` of the tool `boom`";
+    let violations: Vec<_> = report
+        .results()
+        .filter(|(_, result)| matches!(result.outcome, RuleOutcome::Violated { .. }))
+        .map(|(_, result)| (result.rule.id, result.status()))
+        .collect();
+    assert_eq!(violations, [("robustness.stays-alive", RuleStatus::Warn)]);
+    let findings = report.findings();
+    assert!(findings[0].observed.starts_with(observed), "{findings:#?}");
+    assert!(
+        findings[0].evidence[0].text.contains("boom"),
+        "{findings:#?}"
+    );
+    assert!(
+        report
+            .server_end()
+            .is_some_and(|end| end.starts_with(observed))
+    );
+    for run in &report.runs {
+        let statuses = run.results.iter().map(RuleResult::status);
+        let not_tested = statuses.filter(|status| *status == RuleStatus::NotTested);
+        assert!(not_tested.count() > 10, "{}", run.revision);
+    }
 }
