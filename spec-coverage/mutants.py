@@ -2,7 +2,7 @@
 """Breaks the code behind claimed requirements, one edit at a time, and demands that a claiming test fails.
 
 mutants.py CLAIMS BUILD [--all | --only TEXT]
-mutants.py CLAIMS BUILD --patch FILE BINARY TEXT
+mutants.py CLAIMS BUILD --patch FILE BINARY=TEXT…
 
 CLAIMS is the folder that `TURNBUCKLE_CLAIMS` named in the last run of the unit tests, BUILD the build folder. The edits are the
 entries of spec/mutants.toml. Each is applied to a copy of the tracked files in BUILD/mutants, which has a build folder of its own.
@@ -12,7 +12,8 @@ must fail. An edit is an error if its text does not occur exactly once, if it do
 By default a sample runs: it starts at an entry chosen by the commit hash, and ends when the budget of TURNBUCKLE_MUTANT_SECONDS
 (240 by default) is used up. --all runs every entry; --only those with TEXT in their row or file.
 
---patch applies a patch to the copy instead, and runs the tests of BINARY with TEXT in their name, which must pass.
+--patch applies a patch to the copy instead. The whole workspace must compile, and the tests of each BINARY with TEXT in
+their name must pass.
 Prints a line per entry and last the figure. Exits 0 if every entry that ran was caught, 1 otherwise, 2 if nothing could run.
 """
 import collections, os, pathlib, shutil, subprocess, sys, time, tomllib
@@ -104,6 +105,7 @@ class MutantBuild:
         if not self.target.exists():
             seed(build / "debug", self.target / "debug")
         self.copy_tree()
+        self.started = time.monotonic()
 
     def copy_tree(self):
         """Copies changed files only, so that only they are rebuilt, and removes deleted ones."""
@@ -137,19 +139,31 @@ class MutantBuild:
         finally:
             file.write_text(original)
 
-    def run_patched(self, patch, binary, text):
-        """Applies a patch and runs tests that must pass; the next `copy_tree` reverts it."""
+    def run_patched(self, patch, *tests):
+        """Applies a patch, checks the workspace and runs tests that must pass; the next `copy_tree` reverts it."""
         # Outside of the repository, so that the paths of the patch are relative to the copy.
         environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(self.tree.parent)}
         subprocess.run(["git", "apply", str(ROOT / patch)], cwd=self.tree, env=environment, check=True)
-        ran = self.nextest(binary, ["-E", f"test({text})"])
-        print(ran.stderr, end="")
-        return ran.returncode
+        # The packages and features of `clippy`, so that the third-party crates it checked are in the seed.
+        command = ["cargo", "check", "--workspace", "--all-targets", "--all-features"]
+        failed = self.report(self.cargo(command), "cargo check")
+        for binary, text in (test.split("=") for test in tests):
+            failed |= self.report(self.nextest(binary, ["-E", f"test({text})"]), f"{binary} {text}")
+        return failed
+
+    def report(self, ran, name):
+        """Prints the end of the output and the time of a command; returns whether it failed."""
+        seconds = time.monotonic() - self.started
+        self.started = time.monotonic()
+        print(ran.stderr[-8000:] if ran.returncode else f"{name}: ok, {seconds:.0f} s", flush=True)
+        return ran.returncode != 0
 
     def nextest(self, binary, options):
         package, _, kind = binary.partition("::")
         selected = ["--test", kind] if kind else ["--lib"]
-        command = ["cargo", "nextest", "run", "-p", package, *selected, "--all-features", *options]
+        return self.cargo(["cargo", "nextest", "run", "-p", package, *selected, "--all-features", *options])
+
+    def cargo(self, command):
         return subprocess.run(command, cwd=self.tree, env=self.environment, text=True, capture_output=True)
 
 
