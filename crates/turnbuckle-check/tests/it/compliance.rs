@@ -105,3 +105,24 @@ fn named(mut report: Report, name: &str) -> Report {
     report.target = name.to_owned();
     report
 }
+
+#[test]
+fn the_rule_in_the_guide_for_contributors_is_a_rule_of_the_checker() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let guide = fs::read_to_string(root.join("../../CONTRIBUTING.md")).unwrap();
+    let source = root.join("src/server_rules/features/completion.rs");
+    let source = fs::read_to_string(source).unwrap();
+
+    let (_, section) = guide.split_once("## Add a rule").unwrap();
+    let (_, block) = section.split_once("```rust,ignore\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+
+    let unindented = |text: &str| {
+        let lines: Vec<_> = text.lines().map(str::trim_start).collect();
+        lines.join("\n")
+    };
+    assert!(
+        unindented(&source).contains(&unindented(block)),
+        "copy the rule `completion.unsupported` to CONTRIBUTING.md"
+    );
+}
