@@ -14,6 +14,7 @@ mod user;
 use turnbuckle_check::{catalog, report::RuleStatus, rule::RequirementLevel};
 
 use self::mutant::Mutant;
+use crate::named_requirements::wrong_requirement;
 
 fn all() -> Vec<Mutant> {
     [
@@ -55,18 +56,12 @@ async fn assert_each_fails_its_rule(mutants: Vec<Mutant>) {
             .map(|(_, result)| result)
             .collect();
         let ids: Vec<_> = violated.iter().map(|result| result.rule.id).collect();
-        if let Some(expected) = mutant.requirement {
-            let named: Vec<_> = report
-                .results()
-                .filter(|(_, result)| result.rule.id == mutant.violates)
-                .filter_map(|(run, result)| result.violated_requirement(run.revision))
-                .map(|requirement| requirement.id)
-                .collect();
-            if named != [expected] {
-                let name = mutant.name;
-                failures.push(format!("“{name}” names {named:?} instead of {expected}"));
-            }
-        }
+        failures.extend(wrong_requirement(
+            &report,
+            mutant.violates,
+            mutant.name,
+            mutant.requirement,
+        ));
         if ids != [mutant.violates] {
             let unsupported = report
                 .runs

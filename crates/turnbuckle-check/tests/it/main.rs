@@ -10,4 +10,5 @@ mod good;
 mod hostile;
 mod mutant;
 mod mutants;
+mod named_requirements;
 mod process;

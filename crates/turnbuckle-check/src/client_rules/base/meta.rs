@@ -44,11 +44,16 @@ pub(crate) const RULES: &[Rule] = &[
 
 fn protocol_version(runs: &ScenarioRuns) -> Outcome {
     check_each(runs.requests(), NONE, |message| {
-        match message.meta("protocolVersion") {
-            Some(Value::String(_)) => None,
-            Some(other) => Some(format!("the protocol version is {other}")),
-            None => Some("the protocol version is missing".to_owned()),
-        }
+        let observed = match message.meta("protocolVersion") {
+            Some(Value::String(_)) => return None,
+            Some(other) => format!("the protocol version is {other}"),
+            None => "the protocol version is missing".to_owned(),
+        };
+        let requirement = match message.params()["_meta"] {
+            Value::Object(_) => "meta.request.protocol-version",
+            _ => "base.request.params-required-modern",
+        };
+        Some((requirement, observed))
     })
 }
 

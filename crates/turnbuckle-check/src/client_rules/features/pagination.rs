@@ -122,7 +122,11 @@ fn read_on(runs: &ScenarioRuns, which: fn(&str) -> bool) -> Outcome {
                     "`{}` does not follow the cursor {next:?}",
                     page.method().unwrap_or_default()
                 );
-                return Err(NotPassed::violation(observed, [page.number, number]));
+                let violation = NotPassed::violation(observed, [page.number, number]);
+                return Err(match page.method() {
+                    Some("prompts/list") => violation.for_requirement("prompts.client.pagination"),
+                    _ => violation,
+                });
             }
         }
     }

@@ -198,16 +198,7 @@ fn resource_metadata(runs: &ScenarioRuns) -> Outcome {
 }
 
 fn server_metadata(runs: &ScenarioRuns) -> Outcome {
-    let (run, _) = first_rejected(runs)?;
-    let locations: &[&str] = match runs.revision {
-        Revision::V2025_03_26 => &["/.well-known/oauth-authorization-server"],
-        Revision::V2025_06_18 => &["/.well-known/oauth-authorization-server/as"],
-        _ => &[
-            "/.well-known/oauth-authorization-server/as",
-            "/.well-known/openid-configuration/as",
-            "/as/.well-known/openid-configuration",
-        ],
-    };
+    let (run, first) = first_rejected(runs)?;
     let uses_authorization_server = runs.revision < Revision::V2025_06_18
         || steps(run).any(|step| step.line == format!("GET {RESOURCE}"));
     if !uses_authorization_server {
@@ -215,31 +206,74 @@ fn server_metadata(runs: &ScenarioRuns) -> Outcome {
             "the client did not find the authorization server",
         ));
     }
-    let metadata_requests = steps(run).filter(|step| {
-        locations
-            .iter()
-            .any(|place| step.line == format!("GET {place}"))
-    });
-    let mut metadata_requests: Vec<_> = metadata_requests.collect();
-    // The client may fetch the metadata again later.
-    let found = locations.last().map(|place| format!("GET {place}"));
-    let found = metadata_requests
-        .iter()
-        .position(|step| found.as_deref() == Some(step.line));
-    metadata_requests.truncate(found.map_or(metadata_requests.len(), |found| found + 1));
-    let mut order: Vec<_> = metadata_requests
-        .iter()
-        .map(|step| step.line.trim_start_matches("GET "))
-        .collect();
+    let locations = metadata_locations(runs.revision);
+    let fetched = fetched_metadata(run, locations);
+    let mut order: Vec<_> = fetched.iter().map(|(_, path)| *path).collect();
     order.dedup();
+    let entries: Vec<_> = fetched.iter().map(|(number, _)| *number).collect();
     if order == locations {
-        Evidence::from_entries(metadata_requests.iter().map(|step| step.number))
+        return Evidence::from_entries(entries);
+    }
+    let observed = format!("fetched {order:?} instead of {locations:?}");
+    let entries = if entries.is_empty() {
+        vec![first]
     } else {
-        let observed = format!("fetched {order:?} instead of {locations:?}");
-        Err(NotPassed::violation(
-            observed,
-            metadata_requests.iter().map(|step| step.number),
-        ))
+        entries
+    };
+    let violation = NotPassed::violation(observed, entries);
+    Err(match misplaced_metadata(runs.revision, &order) {
+        Some(requirement) => violation.for_requirement(requirement),
+        None => violation,
+    })
+}
+
+/// The metadata of an authorization server by RFC 8414, and by OpenID Connect.
+const OAUTH_METADATA: &str = "/.well-known/oauth-authorization-server";
+const OPENID_METADATA: &str = "/.well-known/openid-configuration";
+
+/// Returns the paths that a client of a revision tries, in order.
+fn metadata_locations(revision: Revision) -> &'static [&'static str] {
+    match revision {
+        Revision::V2025_03_26 => &[OAUTH_METADATA],
+        Revision::V2025_06_18 => &["/.well-known/oauth-authorization-server/as"],
+        _ => &[
+            "/.well-known/oauth-authorization-server/as",
+            "/.well-known/openid-configuration/as",
+            "/as/.well-known/openid-configuration",
+        ],
+    }
+}
+
+/// Returns the metadata requests to these locations, up to the one that succeeds; the client may repeat them later. A
+/// client that uses none of them may use other locations.
+fn fetched_metadata<'a>(run: &'a ScenarioRun, locations: &[&str]) -> Vec<(usize, &'a str)> {
+    let requests =
+        steps(run).filter_map(|step| Some((step.number, step.line.strip_prefix("GET ")?)));
+    let requests: Vec<_> = requests
+        .filter(|(_, path)| path.contains(OAUTH_METADATA) || path.contains(OPENID_METADATA))
+        .collect();
+    let is_location = |(_, path): &&(usize, &str)| locations.contains(path);
+    let mut expected: Vec<_> = requests.iter().filter(is_location).copied().collect();
+    if expected.is_empty() {
+        return requests;
+    }
+    let found = expected
+        .iter()
+        .position(|(_, path)| Some(path) == locations.last());
+    expected.truncate(found.map_or(expected.len(), |found| found + 1));
+    expected
+}
+
+/// Returns the requirement that wrong metadata locations break, if it is not the first of the rule: that no metadata is
+/// requested, or only one kind of it.
+fn misplaced_metadata(revision: Revision, order: &[&str]) -> Option<&'static str> {
+    let has = |kind: &str| order.iter().any(|path| path.contains(kind));
+    match revision {
+        Revision::V2025_03_26 if !order.is_empty() => Some("auth.metadata.2025-03-26.base-url"),
+        _ if revision >= Revision::V2025_11_25 && has(OAUTH_METADATA) && has(OPENID_METADATA) => {
+            Some("auth.asm.order-path")
+        }
+        _ => None,
     }
 }
 
@@ -363,7 +397,11 @@ fn token_always(runs: &ScenarioRuns) -> Outcome {
         let credentials = head.header("authorization");
         if credentials != Some(&format!("Bearer {TOKEN}")) {
             let observed = format!("`Authorization` is {}", credentials.unwrap_or("missing"));
-            return Err(NotPassed::violation(observed, [issued_at, number]));
+            let violation = NotPassed::violation(observed, [issued_at, number]);
+            return Err(match credentials {
+                Some(_) => violation,
+                None => violation.for_requirement("auth.token.every-request"),
+            });
         }
         evidence.push(number);
     }

@@ -102,20 +102,28 @@ fn name(runs: &ScenarioRuns) -> Outcome {
     })
 }
 
+/// Starts an encoded header value.
+const MARKER: &str = "=?base64?";
+
 fn name_encoded(runs: &ScenarioRuns) -> Outcome {
     let none = "the client requested nothing with such a name; the mock server has such a prompt";
     check_each(named(runs, false), none, |message| {
         let (header, body) = (message.header("mcp-name"), subject(message)?);
         let is_valid = header.is_some_and(|header| {
-            header.starts_with("=?base64?")
-                && headers::decode(header).is_ok_and(|name| name == body)
+            header.starts_with(MARKER) && headers::decode(header).is_ok_and(|name| name == body)
         });
-        (!is_valid).then(|| {
-            format!(
-                "`Mcp-Name` is `{}`, but the body has `{body}`",
-                header.unwrap_or_default()
-            )
-        })
+        let header = header.unwrap_or_default();
+        let has_other_marker = !header.starts_with(MARKER)
+            && header
+                .get(..MARKER.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(MARKER));
+        let requirement = if has_other_marker {
+            "http.value.markers"
+        } else {
+            "http.header.mcp-name-encode"
+        };
+        let observed = format!("`Mcp-Name` is `{header}`, but the body has `{body}`");
+        (!is_valid).then_some((requirement, observed))
     })
 }
 
@@ -195,7 +203,7 @@ fn params_encoded(runs: &ScenarioRuns) -> Outcome {
                 return false;
             };
             !header.is_some_and(|header| {
-                header.starts_with("=?base64?")
+                header.starts_with(MARKER)
                     && headers::decode(header).is_ok_and(|given| given == *value)
             })
         });

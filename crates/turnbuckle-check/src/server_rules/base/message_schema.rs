@@ -226,8 +226,15 @@ fn evaluate(ctx: &CheckContext, transcript: &Transcript, topic: SchemaTopic) -> 
             0 => String::new(),
             more => format!("; and {more} more"),
         };
-        let entries = violations[0].entries.iter().copied();
-        return Err(NotPassed::violation(reported.join("; ") + &more, entries));
+        let first = &violations[0];
+        let entries = first.entries.iter().copied();
+        let violation = NotPassed::violation(reported.join("; ") + &more, entries);
+        return Err(
+            match topic.requirement(&first.violation.path, &first.violation.observed) {
+                Some(requirement) => violation.for_requirement(requirement),
+                None => violation,
+            },
+        );
     }
     match findings.evidence.get(&topic) {
         Some(evidence) => Evidence::from_entries(evidence.iter().copied().take(MAX_EVIDENCE)),

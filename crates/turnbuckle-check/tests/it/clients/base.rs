@@ -15,8 +15,10 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 message["params"] = json!([]);
             }),
         Mutant::new("client.base.json-rpc", "an older version of JSON-RPC")
+            .for_requirement("base.jsonrpc.version-field")
             .requests_input("tools/list", |message| message["jsonrpc"] = "1.0".into()),
         Mutant::new("client.base.id-type", "ids with a fraction")
+            .for_requirement("base.request.id-type")
             .map_sent(|outgoing| {
                 if outgoing.is_request() {
                     outgoing.message["id"] =
@@ -53,11 +55,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
         .requests_input("notifications/cancelled", |message| {
             message["id"] = 12_345.into();
         }),
-        Mutant::new("client.base.no-batch", "a batch of one").map_sent(|outgoing| {
-            if outgoing.method() == "tools/list" {
-                outgoing.text = Some(json!([outgoing.message]).to_string());
-            }
-        }),
+        Mutant::new("client.base.no-batch", "a batch of one")
+            .for_requirement("base.batch.removed")
+            .map_sent(|outgoing| {
+                if outgoing.method() == "tools/list" {
+                    outgoing.text = Some(json!([outgoing.message]).to_string());
+                }
+            }),
         Mutant::new("client.base.batch-received", "ignores batches").map_received(|message| {
             if message.is_array() {
                 *message = json!({ "jsonrpc": "2.0", "method": "notifications/nothing" });
@@ -78,6 +82,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             }),
         Mutant::new("client.base.error-object", "an error without a message")
+            .for_requirement("base.error.code-message")
             .in_revision(LEGACY)
             .map_response_to("ask-unknown", |message| {
                 message["error"]["message"] = Value::Null;
@@ -106,14 +111,17 @@ pub(super) fn mutants() -> Vec<Mutant> {
                         .push(json!({ "jsonrpc": "2.0", "id": null, "error": error }));
                 }
             }),
-        Mutant::new("client.base.no-responses", "an unrequested response").map_sent(|outgoing| {
-            if outgoing.method() == "tools/list" {
-                outgoing
-                    .before
-                    .push(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
-            }
-        }),
+        Mutant::new("client.base.no-responses", "an unrequested response")
+            .for_requirement("base.client-no-responses")
+            .map_sent(|outgoing| {
+                if outgoing.method() == "tools/list" {
+                    outgoing
+                        .before
+                        .push(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
+                }
+            }),
         Mutant::new("client.meta.protocol-version", "no revision")
+            .for_requirement("meta.request.protocol-version")
             .on_ndjson()
             .requests_input("tools/list", |message| {
                 drop_meta(message, "protocolVersion");
@@ -130,12 +138,11 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 drop_meta(message, "clientInfo");
             },
         ),
-        Mutant::new("client.meta.keys", "a prefix that starts with a digit").requests_input(
-            "tools/list",
-            |message| {
+        Mutant::new("client.meta.keys", "a prefix that starts with a digit")
+            .for_requirement("meta.key.label-format")
+            .requests_input("tools/list", |message| {
                 message["params"]["_meta"]["1st.example/key"] = true.into();
-            },
-        ),
+            }),
         Mutant::new(
             "client.meta.reserved",
             "a custom key with a reserved prefix",

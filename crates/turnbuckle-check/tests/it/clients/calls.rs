@@ -11,9 +11,11 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 *cursor = cursor.replace("%20", " ");
             }
         }),
-        Mutant::new("client.pages.followed", "reads one page only").map_received(|message| {
-            forget_cursor(message, |_| true);
-        }),
+        Mutant::new("client.pages.followed", "reads one page only")
+            .for_requirement("pagination.client.both")
+            .map_received(|message| {
+                forget_cursor(message, |_| true);
+            }),
         Mutant::new("client.pages.end", "null for a cursor")
             .on_ndjson()
             .map_sent(|outgoing| {
@@ -34,6 +36,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "client.cancellation.own-request",
             "cancels another client's request",
         )
+        .for_requirement("cancellation.reference.client-issued")
         .on_ndjson()
         .requests_input("notifications/cancelled", |message| {
             message["params"]["requestId"] = 12_345.into();
@@ -62,11 +65,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("client.tasks.not-allowed", "all calls are tasks").map_sent(|outgoing| {
-            if outgoing.message["params"]["name"] == "hello" {
-                outgoing.message["params"]["task"] = json!({ "ttl": 1000 });
-            }
-        }),
+        Mutant::new("client.tasks.not-allowed", "all calls are tasks")
+            .for_requirement("tasks.tool.forbidden-client")
+            .map_sent(|outgoing| {
+                if outgoing.message["params"]["name"] == "hello" {
+                    outgoing.message["params"]["task"] = json!({ "ttl": 1000 });
+                }
+            }),
     ]
 }
 

@@ -9,6 +9,7 @@ use super::mutant::{Mutant, OutgoingRequest};
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
         Mutant::new("client.http.post", "a message by PUT")
+            .for_requirement("http.post.every-message")
             .in_revision(Revision::V2025_11_25)
             .requests(|outgoing_request| {
                 let body: Value =
@@ -51,18 +52,21 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 set(outgoing_request, "mcp-method", "tools/list");
             }
         }),
-        Mutant::new("client.http.name-header", "no name").requests(|outgoing_request| {
-            if outgoing_request
-                .request
-                .headers()
-                .get("mcp-name")
-                .is_some_and(|name| name == "hello")
-            {
-                outgoing_request.request.headers_mut().remove("mcp-name");
-            }
-        }),
-        Mutant::new("client.http.name-header-encoded", "raw bytes in a header").requests(
-            |outgoing_request| {
+        Mutant::new("client.http.name-header", "no name")
+            .for_requirement("http.header.mcp-name")
+            .requests(|outgoing_request| {
+                if outgoing_request
+                    .request
+                    .headers()
+                    .get("mcp-name")
+                    .is_some_and(|name| name == "hello")
+                {
+                    outgoing_request.request.headers_mut().remove("mcp-name");
+                }
+            }),
+        Mutant::new("client.http.name-header-encoded", "raw bytes in a header")
+            .for_requirement("http.header.mcp-name-encode")
+            .requests(|outgoing_request| {
                 if is(outgoing_request, "mcp-name", "=?base64?Z3LDvMOfZQ==?=") {
                     let raw = HeaderValue::from_bytes("gr\u{fc}\u{df}e".as_bytes()).unwrap();
                     outgoing_request
@@ -70,9 +74,9 @@ pub(super) fn mutants() -> Vec<Mutant> {
                         .headers_mut()
                         .insert("mcp-name", raw);
                 }
-            },
-        ),
+            }),
         Mutant::new("client.http.param-headers", "no headers for arguments")
+            .for_requirement("http.param.present")
             .without("mcp-param-days"),
         Mutant::new("client.http.param-headers", "another number in a header")
             .for_requirement("http.value.types")
@@ -82,8 +86,9 @@ pub(super) fn mutants() -> Vec<Mutant> {
                     set(outgoing_request, "mcp-param-days", "3e0");
                 }
             }),
-        Mutant::new("client.http.param-headers-encoded", "trims a space").requests(
-            |outgoing_request| {
+        Mutant::new("client.http.param-headers-encoded", "trims a space")
+            .for_requirement("http.value.encode")
+            .requests(|outgoing_request| {
                 if is(
                     outgoing_request,
                     "mcp-param-city",
@@ -91,10 +96,10 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 ) {
                     set(outgoing_request, "mcp-param-city", "padded");
                 }
-            },
-        ),
-        Mutant::new("client.http.param-headers-absent", "null as a string").requests(
-            |outgoing_request| {
+            }),
+        Mutant::new("client.http.param-headers-absent", "null as a string")
+            .for_requirement("http.param.null-omit")
+            .requests(|outgoing_request| {
                 if outgoing_request
                     .request
                     .headers()
@@ -102,8 +107,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 {
                     set(outgoing_request, "mcp-param-exact", "null");
                 }
-            },
-        ),
+            }),
         Mutant::new(
             "client.http.bad-marks-rejected",
             "ignores invalid annotations",
@@ -139,13 +143,15 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("client.streams.read", "ignores streams").responses(|head| {
-            let kind = head.headers.get("content-type");
-            if kind.is_some_and(|kind| kind == "text/event-stream") {
-                let plain = HeaderValue::from_static("text/plain");
-                head.headers.insert("content-type", plain);
-            }
-        }),
+        Mutant::new("client.streams.read", "ignores streams")
+            .for_requirement("http.post.client-both")
+            .responses(|head| {
+                let kind = head.headers.get("content-type");
+                if kind.is_some_and(|kind| kind == "text/event-stream") {
+                    let plain = HeaderValue::from_static("text/plain");
+                    head.headers.insert("content-type", plain);
+                }
+            }),
         Mutant::new("client.streams.retry", "no patience").lines(|line| {
             if line.starts_with("retry: ") {
                 "retry: 1".to_owned()
@@ -164,15 +170,17 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 outgoing.message["id"] = outgoing.state.message.get_or_insert(own).clone();
             }
         }),
-        Mutant::new("client.streams.resumed", "never reconnects").requests(|outgoing_request| {
-            if outgoing_request
-                .request
-                .headers()
-                .contains_key("last-event-id")
-            {
-                outgoing_request.response = Some(405);
-            }
-        }),
+        Mutant::new("client.streams.resumed", "never reconnects")
+            .for_requirement("http.resume.client-get")
+            .requests(|outgoing_request| {
+                if outgoing_request
+                    .request
+                    .headers()
+                    .contains_key("last-event-id")
+                {
+                    outgoing_request.response = Some(405);
+                }
+            }),
         Mutant::new("client.streams.not-resumed", "resumes the stream").requests(
             |outgoing_request| {
                 let body: Value =
@@ -196,11 +204,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 *outgoing_request.request.uri_mut() = "/messages".parse().unwrap();
             }
         }),
-        Mutant::new("client.stdio.only-messages", "a log line").map_sent(|outgoing| {
-            if outgoing.method() == "tools/list" {
-                outgoing.text = Some(format!("listing tools\n{}", outgoing.message));
-            }
-        }),
+        Mutant::new("client.stdio.only-messages", "a log line")
+            .for_requirement("stdio.stdin.only-mcp")
+            .map_sent(|outgoing| {
+                if outgoing.method() == "tools/list" {
+                    outgoing.text = Some(format!("listing tools\n{}", outgoing.message));
+                }
+            }),
     ]
 }
 

@@ -10,6 +10,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "client.lifecycle.initialize-first",
             "a request before the handshake",
         )
+        .for_requirement("lifecycle.init.first")
         .on_ndjson()
         .map_sent(|outgoing| {
             if outgoing.method() == "initialize" {
@@ -58,6 +59,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "client.lifecycle.leaves-unknown-version",
             "continues with any version",
         )
+        .for_requirement("lifecycle.version.client-disconnect")
         .map_received(|message| {
             if message["result"]["protocolVersion"] == "1999-12-31" {
                 message["result"]["protocolVersion"] = "2025-11-25".into();
@@ -67,6 +69,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "client.lifecycle.capabilities",
             "lists without the capability",
         )
+        .for_requirement("lifecycle.operation.capabilities-must")
         .in_revision(turnbuckle_protocol::revision::Revision::V2025_11_25)
         .map_received(|message| {
             if let Some(capabilities) = message.pointer_mut("/result/capabilities") {
@@ -121,6 +124,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "client.eras.stays-modern-on-http",
             "a handshake after -32022",
         )
+        .for_requirement("versioning.http.modern-error-stay")
         .map_received(forget_code),
         Mutant::new(
             "client.eras.any-code-on-lines",

@@ -16,6 +16,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             }
         }),
         Mutant::new("client.roots.files", "a root on the web")
+            .for_requirement("roots.uri.file")
             .in_revision(LEGACY)
             .map_response_to("ask-roots", |message| {
                 message["result"]["roots"][0]["uri"] = "https://example.com/".into();
@@ -34,6 +35,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "client.roots.files",
             "a root on the web, in an input response",
         )
+        .for_requirement("roots.uri.file")
         .map_sent(|outgoing| {
             let place = "/params/inputResponses/ask-roots/roots/0/uri";
             if let Some(root) = outgoing.message.pointer_mut(place) {
@@ -107,12 +109,15 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("client.rounds.state", "trims the state").map_sent(|outgoing| {
-            if let Some(Value::String(state)) = outgoing.message.pointer_mut("/params/requestState")
-            {
-                *state = state.trim().to_owned();
-            }
-        }),
+        Mutant::new("client.rounds.state", "trims the state")
+            .for_requirement("mrtr.client.echo-state")
+            .map_sent(|outgoing| {
+                if let Some(Value::String(state)) =
+                    outgoing.message.pointer_mut("/params/requestState")
+                {
+                    *state = state.trim().to_owned();
+                }
+            }),
         Mutant::new(
             "client.rounds.no-state",
             "the state of an earlier round trip",
@@ -146,14 +151,16 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 outgoing.message["params"]["arguments"] = json!({ "city": "Ulm" });
             }
         }),
-        Mutant::new("client.rounds.answers", "input responses in envelopes").map_sent(|outgoing| {
-            if let Some(answer) = outgoing
-                .message
-                .pointer_mut("/params/inputResponses/ask-model")
-            {
-                *answer = json!({ "result": answer });
-            }
-        }),
+        Mutant::new("client.rounds.answers", "input responses in envelopes")
+            .for_requirement("mrtr.input-response.shape")
+            .map_sent(|outgoing| {
+                if let Some(answer) = outgoing
+                    .message
+                    .pointer_mut("/params/inputResponses/ask-model")
+                {
+                    *answer = json!({ "result": answer });
+                }
+            }),
         Mutant::new("client.rounds.scope", "the state in all requests").map_sent(|outgoing| {
             if outgoing.method() == "prompts/get" {
                 outgoing.message["params"]["requestState"] = "x".into();

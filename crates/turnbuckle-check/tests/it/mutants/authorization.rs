@@ -16,6 +16,7 @@ const TOKEN: &str = "authorization";
 pub(super) fn mutants() -> Vec<Mutant> {
     let mutants = vec![
         Mutant::new("authorization.missing-401", "403 without a token")
+            .for_requirement("auth.401.required")
             .response(|request, outgoing_response| {
                 if !request.headers.contains_key(TOKEN)
                     && !request.headers.contains_key("mcp-session-id")
@@ -24,13 +25,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             })
             .in_revision(Revision::V2025_03_26),
-        Mutant::new("authorization.invalid-401", "403 for an invalid token").response(
-            |request, outgoing_response| {
+        Mutant::new("authorization.invalid-401", "403 for an invalid token")
+            .for_requirement("auth.401.invalid-token")
+            .response(|request, outgoing_response| {
                 if request.headers.contains_key(TOKEN) {
                     refuse_otherwise(outgoing_response);
                 }
-            },
-        ),
+            }),
         Mutant::new("authorization.challenge", "no challenge").response(|_, outgoing_response| {
             outgoing_response.head.headers.remove(CHALLENGE);
         }),
@@ -90,6 +91,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "authorization.session-is-no-token",
             "accepts a session id as a token",
         )
+        .for_requirement("http.session.not-auth")
         .request(|request| {
             if request.headers().contains_key("mcp-session-id") {
                 set(request, TOKEN, CREDENTIALS);

@@ -28,11 +28,13 @@ fn ids() -> Vec<Mutant> {
                     outgoing.message["id"] = 9_007_199_254_740_000_i64.into();
                 }
             }),
-        Mutant::new("base.error-same-id", "errors without an id").map_sent(|outgoing| {
-            if outgoing.message["error"]["code"] == -32601 {
-                remove(&mut outgoing.message, "id");
-            }
-        }),
+        Mutant::new("base.error-same-id", "errors without an id")
+            .for_requirement("base.response.same-id")
+            .map_sent(|outgoing| {
+                if outgoing.message["error"]["code"] == -32601 {
+                    remove(&mut outgoing.message, "id");
+                }
+            }),
         Mutant::new("base.many-at-once", "drops the seventh concurrent request")
             .on_ndjson()
             .map_received(|incoming| {

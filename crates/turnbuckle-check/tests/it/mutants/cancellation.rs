@@ -36,7 +36,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             .in_revision(Revision::V2025_11_25)
             .on_ndjson()
             .map_received(drops_the_next()),
-        Mutant::new("cancellation.own-requests", "cancels a client's request")
+        Mutant::new("cancellation.own-requests", "cancels a client's request").for_requirement("cancellation.reference.direction")
             .in_revision(Revision::V2025_11_25)
             .on_ndjson()
             .map_sent(|outgoing| {

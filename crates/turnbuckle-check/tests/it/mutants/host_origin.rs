@@ -22,10 +22,12 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 outgoing_response.head.status = StatusCode::BAD_REQUEST;
             }
         }),
-        Mutant::new("origins.host-checked", "accepts any name").request(|request| {
-            let host = good::URL.trim_start_matches("http://");
-            super::http::set(request, "host", host.trim_end_matches("/mcp"));
-        }),
+        Mutant::new("origins.host-checked", "accepts any name")
+            .for_requirement("http.header.body-mismatch")
+            .request(|request| {
+                let host = good::URL.trim_start_matches("http://");
+                super::http::set(request, "host", host.trim_end_matches("/mcp"));
+            }),
         Mutant::new("origins.preflight", "allows any origin in a preflight").response(
             |head, outgoing_response| {
                 if head.method == Method::OPTIONS {

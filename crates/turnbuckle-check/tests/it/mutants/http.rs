@@ -18,13 +18,16 @@ pub(super) fn mutants() -> Vec<Mutant> {
             }
         }),
         Mutant::new("http.notification-202", "200 for notifications")
+            .for_requirement("http.post.202-modern")
             .response(|_, outgoing_response| replace(&mut outgoing_response.head.status, 202, 200)),
-        Mutant::new("http.get", "204 for GET").response(|request, outgoing_response| {
-            if request.method == "GET" && outgoing_response.head.status == 200 {
-                outgoing_response.head.status = StatusCode::NO_CONTENT;
-                outgoing_response.body = Some(Vec::new());
-            }
-        }),
+        Mutant::new("http.get", "204 for GET")
+            .for_requirement("http.get.response")
+            .response(|request, outgoing_response| {
+                if request.method == "GET" && outgoing_response.head.status == 200 {
+                    outgoing_response.head.status = StatusCode::NO_CONTENT;
+                    outgoing_response.body = Some(Vec::new());
+                }
+            }),
         Mutant::new("http.unknown-method-404", "200 for unknown methods")
             .response(|_, outgoing_response| replace(&mut outgoing_response.head.status, 404, 200)),
         Mutant::new("http.version-header-400", "accepts any version").request(|request| {
@@ -49,6 +52,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             .map_sent(modern_only)
             .response(|_, outgoing_response| replace(&mut outgoing_response.head.status, 405, 404)),
         Mutant::new("http.modern-only-session", "a session id in the modern era")
+            .for_requirement("http.modern-only.session-ignore")
             .map_sent(modern_only)
             .response(|_, outgoing_response| {
                 let id = HeaderValue::from_static("one");

@@ -6,11 +6,13 @@ use crate::mutant::Mutant;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     let mutants = vec![
-        Mutant::new("http-sse.endpoint-first", "another event first").events(|_, events| {
-            if events.starts_with("event: endpoint") {
-                events.insert_str(0, "event: hello\ndata: hello\n\n");
-            }
-        }),
+        Mutant::new("http-sse.endpoint-first", "another event first")
+            .for_requirement("httpsse.endpoint-event")
+            .events(|_, events| {
+                if events.starts_with("event: endpoint") {
+                    events.insert_str(0, "event: hello\ndata: hello\n\n");
+                }
+            }),
         Mutant::new("http-sse.message-events", "another event type").events(|_, events| {
             if events.starts_with("data: ") {
                 events.insert_str(0, "event: mcp\n");

@@ -14,16 +14,16 @@ pub(super) fn mutants() -> Vec<Mutant> {
 
 fn capabilities() -> Vec<Mutant> {
     vec![
-        Mutant::new("input.only-declared", "ignores the client capabilities").map_response_to(
-            "tools/call",
-            |message| {
+        Mutant::new("input.only-declared", "ignores the client capabilities")
+            .for_requirement("mrtr.result.capability")
+            .map_response_to("tools/call", |message| {
                 if message["error"]["code"] == -32021 {
                     let requests = json!({ "roots": { "method": "roots/list", "params": {} } });
                     *message = requests_input(&message["id"], &requests);
                 }
-            },
-        ),
+            }),
         Mutant::new("input.only-declared", "requests roots outside of a call")
+            .for_requirement("lifecycle.operation.capabilities-must")
             .on_ndjson()
             .in_revision(Revision::V2025_06_18)
             .map_sent(|outgoing| {
@@ -98,23 +98,25 @@ fn round_trips() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("input.malformed-answers", "accepts malformed responses").map_sent(
-            |outgoing| {
+        Mutant::new("input.malformed-answers", "accepts malformed responses")
+            .for_requirement("mrtr.error.validate")
+            .map_sent(|outgoing| {
                 if input_responses(outgoing).is_some_and(Value::is_string) {
                     outgoing.message = success(&outgoing.message["id"]);
                 }
-            },
-        ),
-        Mutant::new("input.tampered-state", "accepts a modified state").map_sent(|outgoing| {
-            let request = outgoing
-                .request
-                .as_ref()
-                .map(|request| &request["params"]["requestState"]);
-            let state = request.and_then(Value::as_str).unwrap_or_default();
-            if outgoing.message.get("error").is_some() && state.len() > 40 {
-                outgoing.message = success(&outgoing.message["id"]);
-            }
-        }),
+            }),
+        Mutant::new("input.tampered-state", "accepts a modified state")
+            .for_requirement("mrtr.state.untrusted")
+            .map_sent(|outgoing| {
+                let request = outgoing
+                    .request
+                    .as_ref()
+                    .map(|request| &request["params"]["requestState"]);
+                let state = request.and_then(Value::as_str).unwrap_or_default();
+                if outgoing.message.get("error").is_some() && state.len() > 40 {
+                    outgoing.message = success(&outgoing.message["id"]);
+                }
+            }),
         Mutant::new(
             "input.state-of-another-request",
             "accepts the state of another request",
@@ -201,15 +203,15 @@ fn sampling() -> Vec<Mutant> {
             let text = json!({ "type": "text", "text": "Here it is." });
             json!([{ "role": "assistant", "content": tool_use() }, { "role": "user", "content": [result, text] }])
         }),
-        Mutant::new("sampling.context", "requests the context of all servers").map_sent(
-            |outgoing| {
+        Mutant::new("sampling.context", "requests the context of all servers")
+            .for_requirement("sampling.context.capability")
+            .map_sent(|outgoing| {
                 each_input_request(outgoing, |params| {
                     if params.get("messages").is_some() {
                         params["includeContext"] = "allServers".into();
                     }
                 });
-            },
-        ),
+            }),
     ]
 }
 

@@ -20,11 +20,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 set(request, "mcp-protocol-version", "2026-07-28");
             }
         }),
-        Mutant::new("http.method-header-repeats-body", "ignores `Mcp-Method`").request(|request| {
-            if header(request, "mcp-method").as_deref() == Some("tools/list") {
-                fix_method(request);
-            }
-        }),
+        Mutant::new("http.method-header-repeats-body", "ignores `Mcp-Method`")
+            .for_requirement("http.header.body-mismatch")
+            .request(|request| {
+                if header(request, "mcp-method").as_deref() == Some("tools/list") {
+                    fix_method(request);
+                }
+            }),
         Mutant::new(
             "http.method-header-case",
             "ignores the case of `Mcp-Method`",
@@ -35,11 +37,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 fix_method(request);
             }
         }),
-        Mutant::new("http.name-header-repeats-body", "accepts any name").request(|request| {
-            if header(request, "mcp-name").is_some_and(|name| name.ends_with("-not")) {
-                fix_name(request);
-            }
-        }),
+        Mutant::new("http.name-header-repeats-body", "accepts any name")
+            .for_requirement("http.header.body-mismatch")
+            .request(|request| {
+                if header(request, "mcp-name").is_some_and(|name| name.ends_with("-not")) {
+                    fix_name(request);
+                }
+            }),
         Mutant::new("http.headers-required", "accepts a missing `Mcp-Method`").request(|request| {
             if header(request, "mcp-method").is_none() {
                 fix_method(request);

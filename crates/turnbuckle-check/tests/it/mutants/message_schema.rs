@@ -22,25 +22,25 @@ pub(super) fn mutants() -> Vec<Mutant> {
 fn envelopes() -> Vec<Mutant> {
     vec![
         Mutant::new("shapes.envelope", "no `jsonrpc`")
+            .for_requirement("base.jsonrpc.version-field")
             .map_response_to("tools/list", |message| remove(message, "/", "jsonrpc")),
-        Mutant::new("shapes.envelope", "`jsonrpc` is a number").map_response_to(
-            "tools/list",
-            |message| {
+        Mutant::new("shapes.envelope", "`jsonrpc` is a number")
+            .for_requirement("base.jsonrpc.version-field")
+            .map_response_to("tools/list", |message| {
                 set(message, "/", "jsonrpc", 2.0.into());
-            },
-        ),
-        Mutant::new("shapes.envelope", "both a result and an error").map_response_to(
-            "prompts/list",
-            |message| {
+            }),
+        Mutant::new("shapes.envelope", "both a result and an error")
+            .for_requirement("base.response.one-of")
+            .map_response_to("prompts/list", |message| {
                 set(
                     message,
                     "/",
                     "error",
                     json!({ "code": -32603, "message": "No" }),
                 );
-            },
-        ),
+            }),
         Mutant::new("shapes.envelope", "a batch in a revision without batches")
+            .for_requirement("base.batch.removed")
             .on_ndjson()
             .in_revision(Revision::V2025_06_18)
             .map_sent(|outgoing| {
@@ -51,25 +51,30 @@ fn envelopes() -> Vec<Mutant> {
                 }
             }),
         Mutant::new("shapes.envelope", "neither a result nor an error")
+            .for_requirement("base.jsonrpc.conform")
             .map_sent(|outgoing| {
                 if is_answer(&outgoing.request, "tools/list") {
                     outgoing.before.push(json!({ "jsonrpc": "2.0" }));
                 }
             })
             .on_ndjson(),
-        Mutant::new("shapes.errors", "an error without a message").map_sent(|outgoing| {
-            if outgoing.message.get("error").is_some() {
-                remove(&mut outgoing.message, "/error", "message");
-            }
-        }),
-        Mutant::new("shapes.errors", "a message that is an object").map_sent(|outgoing| {
-            set(
-                &mut outgoing.message,
-                "/error",
-                "message",
-                json!({ "en": "No" }),
-            );
-        }),
+        Mutant::new("shapes.errors", "an error without a message")
+            .for_requirement("base.error.code-message")
+            .map_sent(|outgoing| {
+                if outgoing.message.get("error").is_some() {
+                    remove(&mut outgoing.message, "/error", "message");
+                }
+            }),
+        Mutant::new("shapes.errors", "a message that is an object")
+            .for_requirement("base.error.code-message")
+            .map_sent(|outgoing| {
+                set(
+                    &mut outgoing.message,
+                    "/error",
+                    "message",
+                    json!({ "en": "No" }),
+                );
+            }),
     ]
 }
 
@@ -112,35 +117,34 @@ fn results() -> Vec<Mutant> {
                 "name",
             );
         }),
-        Mutant::new("shapes.result-type", "no type").map_response_to("tools/list", |message| {
-            remove(message, "/result", "resultType");
-        }),
-        Mutant::new("shapes.result-type", "an unknown type").map_response_to(
-            "prompts/list",
-            |message| {
+        Mutant::new("shapes.result-type", "no type")
+            .for_requirement("base.result-type.present")
+            .map_response_to("tools/list", |message| {
+                remove(message, "/result", "resultType");
+            }),
+        Mutant::new("shapes.result-type", "an unknown type")
+            .for_requirement("base.result-type.allowed-set")
+            .map_response_to("prompts/list", |message| {
                 set(message, "/result", "resultType", "done".into());
-            },
-        ),
-        Mutant::new("shapes.result-type", "a list that is a task").map_response_to(
-            "resources/templates/list",
-            |message| {
+            }),
+        Mutant::new("shapes.result-type", "a list that is a task")
+            .for_requirement("base.result-type.allowed-set")
+            .map_response_to("resources/templates/list", |message| {
                 set_result(message, json!({ "resultType": "task", "taskId": "x" }));
-            },
-        ),
+            }),
         Mutant::new("shapes.caching", "no time")
+            .for_requirement("caching.hints.required")
             .map_response_to("tools/list", |message| remove(message, "/result", "ttlMs")),
-        Mutant::new("shapes.caching", "a negative time").map_response_to(
-            "prompts/list",
-            |message| {
+        Mutant::new("shapes.caching", "a negative time")
+            .for_requirement("caching.ttl.non-negative")
+            .map_response_to("prompts/list", |message| {
                 set(message, "/result", "ttlMs", (-1).into());
-            },
-        ),
-        Mutant::new("shapes.caching", "an unknown scope").map_response_to(
-            "resources/read",
-            |message| {
+            }),
+        Mutant::new("shapes.caching", "an unknown scope")
+            .for_requirement("caching.scope.value")
+            .map_response_to("resources/read", |message| {
                 set(message, "/result", "cacheScope", "shared".into());
-            },
-        ),
+            }),
         Mutant::new("shapes.meta", "`_meta` is a list")
             .in_revision(Revision::V2025_11_25)
             .map_response_to("tools/list", |message| {
@@ -162,41 +166,44 @@ fn results() -> Vec<Mutant> {
 
 fn lists() -> Vec<Mutant> {
     vec![
-        Mutant::new("shapes.tool-list", "a tool without an input schema").map_response_to(
-            "tools/list",
-            |message| {
+        Mutant::new("shapes.tool-list", "a tool without an input schema")
+            .for_requirement("schema.message-valid")
+            .map_response_to("tools/list", |message| {
                 remove(message, "/result/tools/0", "inputSchema");
-            },
-        ),
+            }),
         Mutant::new("shapes.tool-list", "an input schema without a type")
+            .for_requirement("schema.message-valid")
             .in_revision(Revision::V2024_11_05)
             .map_response_to("tools/list", |message| {
                 remove(message, "/result/tools/0/inputSchema", "type");
             }),
         Mutant::new("shapes.tool-list", "a description that is null")
+            .for_requirement("schema.message-valid")
             .in_revision(Revision::V2025_06_18)
             .map_response_to("tools/list", |message| {
                 set(message, "/result/tools/0", "description", Value::Null);
             }),
         Mutant::new("shapes.tool-list", "an output schema without a type")
+            .for_requirement("schema.message-valid")
             .in_revision(Revision::V2025_11_25)
             .map_response_to("tools/list", |message| {
                 remove(message, "/result/tools/0/outputSchema", "type");
             }),
-        Mutant::new("shapes.resources", "a resource without a name").map_response_to(
-            "resources/list",
-            |message| {
+        Mutant::new("shapes.resources", "a resource without a name")
+            .for_requirement("schema.message-valid")
+            .map_response_to("resources/list", |message| {
                 remove(message, "/result/resources/0", "name");
-            },
-        ),
+            }),
         Mutant::new(
             "shapes.resources",
             "contents that are neither text nor binary",
         )
+        .for_requirement("schema.message-valid")
         .map_response_to("resources/read", |message| {
             remove(message, "/result/contents/0", "text");
         }),
         Mutant::new("shapes.resources", "binary contents in invalid Base64")
+            .for_requirement("schema.message-valid")
             .in_revision(Revision::V2025_03_26)
             .map_response_to("resources/read", |message| {
                 remove(message, "/result/contents/0", "text");
@@ -224,50 +231,55 @@ fn lists() -> Vec<Mutant> {
 
 fn contents() -> Vec<Mutant> {
     vec![
-        Mutant::new("shapes.tool-result", "no content").map_response_to("tools/call", |message| {
-            remove(message, "/result", "content");
-        }),
-        Mutant::new("shapes.tool-result", "`isError` is a string").map_response_to(
-            "tools/call",
-            |message| {
+        Mutant::new("shapes.tool-result", "no content")
+            .for_requirement("tools.result.content-array")
+            .map_response_to("tools/call", |message| {
+                remove(message, "/result", "content");
+            }),
+        Mutant::new("shapes.tool-result", "`isError` is a string")
+            .for_requirement("schema.message-valid")
+            .map_response_to("tools/call", |message| {
                 if message["result"].get("isError").is_none() {
                     set(message, "/result", "isError", "no".into());
                 }
-            },
-        ),
+            }),
         Mutant::new("shapes.tool-result", "structured content that is a list")
+            .for_requirement("tools.output.structured-object")
             .in_revision(Revision::V2025_06_18)
             .map_response_to("tools/call", |message| {
                 if message["result"].get("structuredContent").is_none() {
                     set(message, "/result", "structuredContent", json!([]));
                 }
             }),
-        Mutant::new("shapes.content", "an unknown type").map_response_to("tools/call", |message| {
-            set(message, "/result/content/0", "type", "markdown".into());
-        }),
+        Mutant::new("shapes.content", "an unknown type")
+            .for_requirement("schema.message-valid")
+            .map_response_to("tools/call", |message| {
+                set(message, "/result/content/0", "type", "markdown".into());
+            }),
         Mutant::new("shapes.content", "audio in a revision without it")
+            .for_requirement("schema.message-valid")
             .in_revision(Revision::V2024_11_05)
             .map_response_to("tools/call", |message| {
                 set(message, "/result/content/0", "type", "audio".into());
             }),
         Mutant::new("shapes.content", "an image in invalid Base64")
+            .for_requirement("schema.message-valid")
             .in_revision(Revision::V2025_06_18)
             .map_response_to("prompts/get", |message| {
                 let image =
                     json!({ "type": "image", "data": "<svg>", "mimeType": "image/svg+xml" });
                 set(message, "/result/messages/0", "content", image);
             }),
-        Mutant::new("shapes.content", "a priority of ten").map_response_to(
-            "tools/call",
-            |message| {
+        Mutant::new("shapes.content", "a priority of ten")
+            .for_requirement("schema.message-valid")
+            .map_response_to("tools/call", |message| {
                 set(
                     message,
                     "/result/content/0",
                     "annotations",
                     json!({ "priority": 10 }),
                 );
-            },
-        ),
+            }),
     ]
 }
 
@@ -291,11 +303,11 @@ fn server_messages() -> Vec<Mutant> {
                 let params = json!({ "level": "warn", "data": "careful" });
                 json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": params })
             },
-        ),
+        ).for_requirement("logging.levels"),
         before("shapes.notifications", "a log message without data", || {
             let params = json!({ "level": "info" });
             json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": params })
-        }),
+        }).for_requirement("logging.message.shape"),
         before(
             "shapes.requests",
             "a request for sampling without `maxTokens`",
@@ -303,20 +315,20 @@ fn server_messages() -> Vec<Mutant> {
                 let params = json!({ "messages": [] });
                 json!({ "jsonrpc": "2.0", "id": crate::mutant::unique_id(), "method": "sampling/createMessage", "params": params })
             },
-        ),
+        ).for_requirement("sampling.max-tokens.required"),
         before("shapes.requests", "a form without fields", || {
             let form = json!({ "type": "object" });
             let params = json!({ "message": "Who?", "requestedSchema": form });
             json!({ "jsonrpc": "2.0", "id": crate::mutant::unique_id(), "method": "elicitation/create", "params": params })
-        }),
+        }).for_requirement("schema.message-valid"),
         before("shapes.tasks", "a task without its lifetime", || {
             let params = json!({
                 "taskId": "a", "status": "working",
                 "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z",
             });
             json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": params })
-        }),
-        Mutant::new("shapes.requests", "a form without a message").map_sent(|outgoing| {
+        }).for_requirement("tasks.get.ttl"),
+        Mutant::new("shapes.requests", "a form without a message").for_requirement("schema.message-valid").map_sent(|outgoing| {
             let requests = outgoing.message.pointer_mut("/result/inputRequests");
             for (_, request) in requests
                 .and_then(Value::as_object_mut)

@@ -35,6 +35,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "pagination.invalid-cursor",
             "an internal error for an invalid cursor",
         )
+        .for_requirement("pagination.server.invalid-code")
         .map_sent(|outgoing| {
             let request = outgoing
                 .request

@@ -22,7 +22,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 failing(&mut outgoing.message);
             }
         }),
-        Mutant::new("prompts.missing-arguments", "accepts missing arguments").map_sent(|outgoing| {
+        Mutant::new("prompts.missing-arguments", "accepts missing arguments").for_requirement("prompts.error.missing-arguments").map_sent(|outgoing| {
             if gets(outgoing, "review") && outgoing.message["error"]["code"] == -32602 {
                 let id = outgoing.message["id"].clone();
                 let hello = json!({ "role": "user", "content": { "type": "text", "text": "Review undefined." } });
@@ -31,7 +31,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 } });
             }
         }),
-        Mutant::new("prompts.media-types", "an image of the type `png`").map_response_to("prompts/get", |message| {
+        Mutant::new("prompts.media-types", "an image of the type `png`").for_requirement("prompts.content.image").map_response_to("prompts/get", |message| {
             each_content(message, |content| {
                 if content["type"] == "image" {
                     content["mimeType"] = "png".into();

@@ -14,6 +14,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "resources.list",
             "an error instead of the list of resources",
         )
+        .for_requirement("resources.list.respond")
         .map_response_to("resources/list", failing),
         Mutant::new(
             "resources.list-same-for-all",

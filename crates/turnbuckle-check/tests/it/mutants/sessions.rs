@@ -17,7 +17,8 @@ pub(super) fn mutants() -> Vec<Mutant> {
             |_, id| format!("the session {id}"),
         ),
         renamed(
-            Mutant::new("sessions.id-unpredictable", "sequential ids"),
+            Mutant::new("sessions.id-unpredictable", "sequential ids")
+                .for_requirement("security.session.random"),
             |number, _| format!("session-{number}"),
         ),
         Mutant::new("sessions.missing-400", "404 without an id").response(

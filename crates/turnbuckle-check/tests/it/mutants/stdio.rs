@@ -13,6 +13,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             }),
         Mutant::new("stdio.one-line", "a message in several lines")
+            .for_requirement("stdio.framing.no-embedded")
             .on_ndjson()
             .map_sent(|outgoing| {
                 if is_response_to(outgoing, "tools/list") {
@@ -20,6 +21,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             }),
         Mutant::new("stdio.one-line", "every message in several lines")
+            .for_requirement("stdio.framing.no-embedded")
             .on_ndjson()
             .map_sent(|outgoing| outgoing.text = Some(format!("{:#}", outgoing.message))),
         Mutant::new("stdio.utf8", "a description in Latin-1")

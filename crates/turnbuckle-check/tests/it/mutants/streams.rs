@@ -59,6 +59,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             }
         }),
         Mutant::new("streams.answer-comes", "closes early")
+            .for_requirement("http.sse.no-early-close")
             .in_revision(Revision::V2025_06_18)
             .events(|request, events| {
                 if request.method == "POST" && !events.contains("\"method\"") {

@@ -65,6 +65,7 @@ fn changed_in_silence() -> Mutant {
         "subscriptions.changes-told",
         "a new tool without a notification",
     )
+    .for_requirement("tools.list-changed.send")
     .on_ndjson()
     .in_revision(Revision::V2025_11_25)
     .map_sent(move |outgoing| {
@@ -132,7 +133,7 @@ fn modern() -> Vec<Mutant> {
             }
         }),
         Mutant::new("subscriptions.only-asked", "logs on subscription streams")
-            .for_requirement("subscriptions.no-request-scoped")
+            .for_requirement("logging.request.own-stream")
             .map_sent(|outgoing| {
             if is_acknowledgement(outgoing) {
                 let params = json!({

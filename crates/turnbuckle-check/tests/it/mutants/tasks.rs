@@ -63,6 +63,7 @@ fn is_response_to() -> Vec<Mutant> {
             }
         }),
         Mutant::new("tasks.undeclared-ignored", "creates undeclared tasks")
+            .for_requirement("tasks.capability.ignore-undeclared")
             .map_response_to("initialize", |message| {
                 remove(message, "/result/capabilities", "tasks");
             })
@@ -128,6 +129,7 @@ fn legacy_messages() -> Vec<Mutant> {
             }
         }),
         Mutant::new("tasks.progress-ends", "progress after the end")
+            .for_requirement("progress.task.stop")
             .on_ndjson()
             .map_sent(progress_after_result()),
         Mutant::new("tasks.get-is-no-stream", "a stream for `tasks/get`").response(

@@ -96,6 +96,32 @@ impl SchemaTopic {
         }
     }
 
+    /// Returns the requirement that a violation at this path breaks, if it is not the first of the rule.
+    pub(super) fn requirement(self, path: &str, observed: &str) -> Option<&'static str> {
+        let is_missing = observed.contains("it is missing");
+        let is_negative = observed.contains("number `-");
+        let member = path.rsplit('.').next().unwrap_or_default();
+        Some(match (self, member) {
+            (Self::Envelope, "jsonrpc") => "base.jsonrpc.version-field",
+            (Self::Envelope, _) if observed.contains("it is an array") => "base.batch.removed",
+            (Self::Envelope, _) if observed.contains("both are present") => "base.response.one-of",
+            (Self::Errors, "code") if !is_missing => "base.error.code-integer",
+            (Self::ResultType, _) if !is_missing => "base.result-type.allowed-set",
+            (Self::Caching, "ttlMs") if is_negative => "caching.ttl.non-negative",
+            (Self::Caching, "ttlMs") if !is_missing => "caching.ttl.integer",
+            (Self::Caching, "cacheScope") if !is_missing => "caching.scope.value",
+            (Self::ToolResult, "content") => "tools.result.content-array",
+            (Self::ToolResult, "structuredContent") => "tools.output.structured-object",
+            (Self::Notifications, "data") => "logging.message.shape",
+            (Self::Notifications, "level") if !is_missing => "logging.levels",
+            (Self::Requests, "maxTokens") => "sampling.max-tokens.required",
+            (Self::Tasks, "createdAt") => "tasks.get.created-at",
+            (Self::Tasks, "lastUpdatedAt") => "tasks.get.updated-at",
+            (Self::Tasks, "ttl") => "tasks.get.ttl",
+            _ => return None,
+        })
+    }
+
     /// Returns a noun for the messages of the topic.
     pub(super) fn noun(self) -> &'static str {
         match self {

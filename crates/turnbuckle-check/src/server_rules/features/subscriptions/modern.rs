@@ -122,8 +122,11 @@ pub(super) async fn only_requested(ctx: &CheckContext) -> Outcome {
                 let entries = subscription.sent(ctx).into_iter().chain([message.at]);
                 let violation = NotPassed::violation(observed, entries);
                 return Err(match method {
-                    "notifications/progress" | "notifications/message" => {
+                    "notifications/progress" => {
                         violation.for_requirement("subscriptions.no-request-scoped")
+                    }
+                    "notifications/message" => {
+                        violation.for_requirement("logging.request.own-stream")
                     }
                     UPDATED => violation.for_requirement("resources.subscribe.modern"),
                     _ => violation,

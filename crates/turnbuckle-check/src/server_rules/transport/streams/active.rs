@@ -40,7 +40,8 @@ pub(super) async fn response_arrives(ctx: &CheckContext) -> Outcome {
     let raw_request = streaming_request(ctx, &session).await?;
     let response = session.send_raw(raw_request).await?;
     if response.value.is_null() {
-        Err(response.violation("the stream ends without the response"))
+        let violation = response.violation("the stream ends without the response");
+        Err(violation.for_requirement("http.sse.no-early-close"))
     } else {
         response.evidence()
     }
