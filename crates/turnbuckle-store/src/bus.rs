@@ -44,6 +44,33 @@ pub enum ServerChange {
         /// The id of the elicitation.
         id: Arc<str>,
     },
+    /// A change that only some clients are notified of.
+    Targeted(Arc<TargetedChange>),
+}
+
+/// A change, and the clients that are notified of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetedChange {
+    /// The clients.
+    pub target: ChangeTarget,
+    /// The change.
+    pub change: ServerChange,
+}
+
+/// The clients that are notified of a change, if they are subscribed to it.
+///
+/// A principal is a text that differs for each issuer, subject and client; `None` stands for clients without one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ChangeTarget {
+    /// All clients.
+    Everyone,
+    /// The client of a session, or of a connection that carries all of its requests, by a hash of its id.
+    Session(u64),
+    /// All clients of a principal.
+    Principal(Option<Arc<str>>),
+    /// The clients of a principal that have neither a session nor such a connection.
+    Sessionless(Option<Arc<str>>),
 }
 
 /// A subscriber was too slow and missed changes. The next call returns the oldest change that is still available.

@@ -28,7 +28,9 @@ mod task;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-pub use bus::{BusSubscription, ChangeBus, ServerChange, SubscriberLagged};
+pub use bus::{
+    BusSubscription, ChangeBus, ChangeTarget, ServerChange, SubscriberLagged, TargetedChange,
+};
 pub use claims::{ClaimStatus, ClaimStore, ClaimToken};
 pub use error::StoreError;
 pub use events::{

@@ -7,13 +7,13 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use turnbuckle_protocol::{Principal, RequestId, RpcError, jsonrpc, types::SubscriptionFilter};
-use turnbuckle_store::{ServerChange, SubscriberLagged};
+use turnbuckle_store::{ChangeTarget, ServerChange, SessionId, SubscriberLagged};
 
 use crate::{
     Server,
     catalog::scopes::RequiredScopes,
     request::{RequestContext, ResponseResult, response::ResponseWriter},
-    server::relay::RelayedRequest,
+    server::relay::{RelayedRequest, is_target},
     sync::GatedFuture,
     tasks,
 };
@@ -178,7 +178,16 @@ fn retain_supported(server: &Server, filter: &mut SubscriptionFilter) -> Result<
     Ok(())
 }
 
-fn notify(call: &RequestContext, filter: &SubscriptionFilter, change: &ServerChange) {
+fn notify(call: &Arc<RequestContext>, filter: &SubscriptionFilter, change: &ServerChange) {
+    let change = match change {
+        ServerChange::Targeted(targeted) => {
+            if !RelayedRequest::listen(call).is_target(&targeted.target) {
+                return;
+            }
+            &targeted.change
+        }
+        change => change,
+    };
     if let ServerChange::Task { task } = change {
         let id = task.id.to_string();
         if filter
@@ -249,28 +258,53 @@ fn all_changes(filter: &SubscriptionFilter) -> impl Iterator<Item = ServerChange
 /// A change and its notification, encoded once for all sessions.
 pub(crate) struct EncodedChange {
     pub(crate) change: ServerChange,
+    /// The clients that are notified; all without a target.
+    target: Option<ChangeTarget>,
     /// Empty if the notification depends on the peer.
     pub(crate) message: Bytes,
 }
 
 impl EncodedChange {
     pub(crate) fn new(change: ServerChange) -> Self {
+        let (change, target) = match change {
+            ServerChange::Targeted(targeted) => {
+                (targeted.change.clone(), Some(targeted.target.clone()))
+            }
+            change => (change, None),
+        };
         let notification = ChangeNotification::new(&change);
         Self {
+            target,
             message: notification
                 .map_or_else(Bytes::new, |notification| notification.message().into()),
             change,
         }
     }
 
-    /// Returns whether this is a list change, which every session receives.
+    /// Returns whether this is a list change that every session receives.
     pub(crate) fn is_list_change(&self) -> bool {
-        matches!(
-            self.change,
-            ServerChange::ToolsChanged
-                | ServerChange::PromptsChanged
-                | ServerChange::ResourcesChanged
-        )
+        self.target.is_none()
+            && matches!(
+                self.change,
+                ServerChange::ToolsChanged
+                    | ServerChange::PromptsChanged
+                    | ServerChange::ResourcesChanged
+            )
+    }
+
+    /// Returns whether a session may be among those that are notified, as far as its id shows.
+    pub(crate) fn may_concern(&self, session: SessionId) -> bool {
+        match &self.target {
+            // Its principal is stored with the session.
+            None | Some(ChangeTarget::Principal(_)) => true,
+            Some(target) => is_target(target, None, Some(session)),
+        }
+    }
+
+    /// Returns whether a session is among those that are notified, if it is subscribed.
+    pub(crate) fn concerns(&self, session: SessionId, principal: Option<&Principal>) -> bool {
+        let target = self.target.as_ref();
+        target.is_none_or(|target| is_target(target, principal, Some(session)))
     }
 }
 

@@ -136,7 +136,12 @@ async fn notify_all(
         Ok(announcement) if announcement.is_list_change() => {
             notify_direct(endpoint, subscribers, announcement).await
         }
-        _ => subscribers.iter().collect(),
+        Ok(announcement) => {
+            let may_concern =
+                |subscriber: &&ChangeSubscriber| announcement.may_concern(subscriber.session_id);
+            subscribers.iter().filter(may_concern).collect()
+        }
+        Err(SubscriberLagged { .. }) => subscribers.iter().collect(),
     };
     let next = AtomicUsize::new(0);
     // Concurrently, so that a slow store lookup delays few other sessions.

@@ -367,6 +367,9 @@ pub(crate) fn notification_for(
     runtime: &SessionRuntime,
     announcement: &EncodedChange,
 ) -> Option<Bytes> {
+    if !announcement.concerns(id, record.principal.as_ref()) {
+        return None;
+    }
     let rules = rules(record);
     match &announcement.change {
         ServerChange::Task { task } => {

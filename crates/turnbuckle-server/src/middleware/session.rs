@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use turnbuckle_store::SessionId;
+use turnbuckle_store::{ChangeTarget, SessionId};
 
 use super::catch_panic;
 use crate::Server;
@@ -28,6 +28,12 @@ impl SessionKey {
     /// The key of a connection's session: the address of the connection in memory, unique during its lifetime.
     pub(crate) fn from_connection<T>(connection: &T) -> Self {
         Self(std::ptr::from_ref(connection).addr() as u64)
+    }
+}
+
+impl From<SessionKey> for ChangeTarget {
+    fn from(key: SessionKey) -> Self {
+        Self::Session(key.0)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnbuckle_store::ServerChange;
+use turnbuckle_store::{ChangeTarget, ServerChange, TargetedChange};
 
 use crate::{
     Prompt, Resource, ResourceTemplate, Server, Tool, catalog::Catalog, tools::InvalidTool,
@@ -137,6 +137,15 @@ impl Server {
     /// The id is that of [`Elicitation::id`](crate::Elicitation::id). A disconnected client is not notified.
     pub fn elicitation_complete(&self, id: impl Into<Arc<str>>) {
         self.publish(ServerChange::ElicitationCompleted { id: id.into() });
+    }
+
+    /// Notifies only the clients of a target of a change: for a [relay](crate::relay::Relay) whose clients do not see the
+    /// same. Like every change, it reaches those that are subscribed to it.
+    pub fn publish_to(&self, target: ChangeTarget, change: ServerChange) {
+        self.publish(match target {
+            ChangeTarget::Everyone => change,
+            target => ServerChange::Targeted(Arc::new(TargetedChange { target, change })),
+        });
     }
 
     pub(crate) fn publish(&self, change: ServerChange) {

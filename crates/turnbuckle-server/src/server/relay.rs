@@ -6,6 +6,7 @@
 
 mod general_stream;
 mod headers;
+mod targets;
 mod tasks;
 
 use std::{any::Any, hash::Hasher, pin::Pin, sync::Arc, time::Duration};
@@ -18,7 +19,10 @@ use turnbuckle_protocol::{
     method::PROGRESS,
     types::{JsonObject, LogLevel, ServerCapabilities, SubscriptionFilter},
 };
+use turnbuckle_store::SessionId;
+pub use turnbuckle_store::{ChangeTarget, ServerChange};
 
+pub(crate) use self::targets::is_target;
 pub use self::{general_stream::GeneralStream, tasks::WatchedTasks};
 use crate::{
     ClientRequestError, Context,
@@ -58,7 +62,8 @@ pub trait Relay: Send + Sync + 'static {
 
     /// Subscribes to the changes that a `subscriptions/listen` request asks for, until the returned value is dropped.
     ///
-    /// What remains in the filter is acknowledged, so the relay removes what it does not grant. It reports changes with [`Server::tools_changed`](crate::Server::tools_changed) and its siblings.
+    /// What remains in the filter is acknowledged, so the relay removes what it does not grant. It reports changes with [`Server::tools_changed`](crate::Server::tools_changed) and its siblings, and
+    /// those of only some clients with [`Server::publish_to`](crate::Server::publish_to).
     fn subscribe<'a>(
         &'a self,
         request: RelayedRequest,
@@ -240,12 +245,12 @@ impl RelayedRequest {
 
     /// The session of the request, or the connection that carries all requests of one client.
     pub fn session(&self) -> Option<SessionKey> {
-        let id = self
-            .call
-            .origin
-            .session
-            .or_else(|| Some(self.connection()?.id()))?;
-        Some(SessionKey::from_id(&id))
+        Some(SessionKey::from_id(&self.session_id()?))
+    }
+
+    fn session_id(&self) -> Option<SessionId> {
+        let session = self.call.origin.session;
+        session.or_else(|| Some(self.connection()?.id()))
     }
 
     /// Returns whether one connection carries all requests of this client: on byte streams and over HTTP+SSE.

@@ -1,16 +1,22 @@
 //! The interface for a relay: messages outside of requests, in both directions.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use turnbuckle_protocol::{
-    Revision, RpcError,
-    types::{LogLevel, ServerCapabilities, SubscriptionFilter},
+    Principal, Revision, RpcError,
+    types::{ListCapability, LogLevel, ServerCapabilities, SubscriptionFilter},
 };
 use turnbuckle_server::{
     Server,
-    relay::{Relay, RelayFuture, RelayedNotification, RelayedRequest, RelayedResult},
-    testing::{Combination, TransportKind},
+    relay::{
+        ChangeTarget, Relay, RelayFuture, RelayedNotification, RelayedRequest, RelayedResult,
+        ServerChange,
+    },
+    testing::{Combination, TestEventStream, TransportKind, http},
 };
 
 /// Requests the roots of each client after the response to its request, and records notifications of clients.
@@ -103,5 +109,127 @@ async fn a_relay_gets_the_notifications_that_the_server_does_not_handle() {
             [r#"notifications/roots/list_changed {"a":1}"#],
             "{combination}"
         );
+    }
+}
+
+/// Records the targets of its clients, and lets them listen to everything.
+#[derive(Default)]
+struct Targets(Mutex<Vec<(ChangeTarget, ChangeTarget)>>);
+
+impl Relay for Targets {
+    fn capabilities(&self) -> ServerCapabilities {
+        let list = || Some(ListCapability::default().list_changed(true));
+        let mut capabilities = ServerCapabilities::new();
+        capabilities.tools = list();
+        capabilities
+    }
+
+    fn handle(&self, request: RelayedRequest) -> RelayFuture<'_, Result<RelayedResult, RpcError>> {
+        let targets = (request.session_target(), request.principal_target());
+        self.0.lock().unwrap().push(targets);
+        let is_modern = request.revision().is_stateless();
+        let result = if is_modern {
+            r#"{"resultType":"complete"}"#
+        } else {
+            "{}"
+        };
+        Box::pin(async move { Ok(result.to_owned().into()) })
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        _request: RelayedRequest,
+        _filter: &'a mut SubscriptionFilter,
+    ) -> RelayFuture<'a, Option<Box<dyn Send + Sync>>> {
+        Box::pin(async { None })
+    }
+}
+
+fn message(id: i64, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "0" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+/// The clients of a principal: a session with a GET stream, and a listener without a session.
+async fn clients_of(server: &Server, subject: &str) -> [TestEventStream; 2] {
+    let mut client = http(server.clone());
+    client.principal = Some(Principal::new("https://issuer.example", subject));
+    let session = client.clone().in_session("2025-11-25").await;
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "com.example/x" });
+    assert!(session.post(&request).await.json().await["result"].is_object());
+    let request = message(1, "com.example/x", json!({}));
+    assert!(client.post(&request).await.json().await["result"].is_object());
+    let wanted = json!({ "notifications": { "toolsListChanged": true } });
+    let listen = message(2, "subscriptions/listen", wanted);
+    let mut listener = client.post(&listen).await.events();
+    // The acknowledgement.
+    listener.message().await.unwrap();
+    [session.get(None).await.events(), listener]
+}
+
+async fn counts(clients: &mut [TestEventStream]) -> Vec<usize> {
+    let mut counts = Vec::new();
+    for client in clients {
+        let mut count = 0;
+        let silence = Duration::from_secs(5);
+        while let Ok(Some(message)) = tokio::time::timeout(silence, client.message()).await {
+            assert_eq!(message["method"], "notifications/tools/list_changed");
+            count += 1;
+        }
+        counts.push(count);
+    }
+    counts
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_with_a_target_reaches_only_its_clients() {
+    let relay = Arc::new(Targets::default());
+    let server = Server::new("relay", "1.0.0").relay(relay.clone());
+    let mut clients = Vec::new();
+    clients.extend(clients_of(&server, "ada").await);
+    clients.extend(clients_of(&server, "bo").await);
+    let targets = relay.0.lock().unwrap().clone();
+    let (session, of_ada) = targets[0].clone();
+    let (sessionless, same) = targets[1].clone();
+    assert_eq!(of_ada, same);
+
+    for (target, expected) in [
+        (session, [1, 0, 0, 0]),
+        (sessionless, [0, 1, 0, 0]),
+        (of_ada, [1, 1, 0, 0]),
+        (ChangeTarget::Principal(None), [0, 0, 0, 0]),
+        (ChangeTarget::Sessionless(None), [0, 0, 0, 0]),
+        (ChangeTarget::Everyone, [1, 1, 1, 1]),
+    ] {
+        server.publish_to(target.clone(), ServerChange::ToolsChanged);
+        assert_eq!(counts(&mut clients).await, expected, "{target:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_carries_all_requests_is_a_target() {
+    for revision in [Revision::V2025_11_25, Revision::MODERN] {
+        let relay = Arc::new(Targets::default());
+        let server = Server::new("relay", "1.0.0").relay(relay.clone());
+        let combination = Combination::new(TransportKind::Ndjson, revision);
+        let mut peers = Vec::new();
+        for _ in 0..2 {
+            let mut peer = combination.connect(server.clone()).await;
+            peer.request("com.example/x", json!({})).await;
+            peer.listen(json!({ "toolsListChanged": true })).await;
+            peer.notifications();
+            peers.push(peer);
+        }
+        let target = relay.0.lock().unwrap()[0].0.clone();
+
+        server.publish_to(target, ServerChange::ToolsChanged);
+
+        let changed = "notifications/tools/list_changed";
+        peers[0].expect_notification(changed).await;
+        peers[1].expect_no_message().await;
     }
 }

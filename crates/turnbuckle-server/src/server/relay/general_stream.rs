@@ -23,6 +23,7 @@ use crate::{
         runtime::{ClientRequestTimeouts, RequestMetaTags},
         session,
     },
+    middleware::SessionKey,
     request::{Outbox, OutboxEvent, RelayedKind, RelayedQueue},
     sync::lock,
 };
@@ -88,6 +89,11 @@ impl RelayedRequest {
 }
 
 impl GeneralStream {
+    /// The session of the client, as in [`RelayedRequest::session`].
+    pub fn session(&self) -> SessionKey {
+        SessionKey::from_id(&self.0.session)
+    }
+
     /// Returns whether the client can receive messages now.
     pub fn is_open(&self) -> bool {
         self.0.channel().is_some()
