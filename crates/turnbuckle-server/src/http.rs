@@ -22,6 +22,7 @@ mod endpoint;
 mod http_sse;
 mod log_limiter;
 mod mcp_headers;
+mod path_servers;
 mod post;
 mod responses;
 mod session;
@@ -38,6 +39,7 @@ pub use connection::{Listener, MemoryConnector, MemoryListener, memory};
 use endpoint::Endpoint;
 pub use endpoint::HttpService;
 pub use http_sse::HttpSse;
+pub use path_servers::PathServers;
 use turnbuckle_text::url::HostPort;
 
 use crate::Server;
@@ -173,6 +175,7 @@ struct HttpOptions {
     any_origin: bool,
     session_mode: SessionMode,
     http_sse: Option<HttpSse>,
+    path_servers: Option<PathServers>,
     trailing_slash: bool,
     authenticator: Option<SharedAuthenticator>,
     body_limit: usize,
@@ -218,6 +221,7 @@ impl Default for HttpOptions {
             any_origin: false,
             session_mode: SessionMode::On,
             http_sse: None,
+            path_servers: None,
             trailing_slash: false,
             authenticator: None,
             body_limit: 4 * 1024 * 1024,

@@ -34,6 +34,7 @@ use crate::{
         http_sse::{self, HttpSseRegistry, HttpSseRoute},
         log_limiter::LogLimiter,
         mcp_headers::VersionHeader,
+        path_servers::PathServers,
         post::{self, PartialBodyBudget},
         responses,
         session::{self, ActiveSessions, ExpirySweeper, limits},
@@ -57,10 +58,11 @@ pub(super) struct Endpoint {
     /// The clients of HTTP+SSE, if it is enabled.
     http_sse: Option<Arc<HttpSseRegistry>>,
     host_origin: HostOriginCheck,
+    bound_addr: Option<SocketAddr>,
     in_flight: AtomicUsize,
     /// The number of requests in flight up to which no caller can exceed its share.
     max_unshared: usize,
-    pub(super) caller_shares: CallerShares,
+    pub(super) caller_shares: Arc<CallerShares>,
     pub(super) partial_bodies: PartialBodyBudget,
     pub(super) log_limiters: LogLimiters,
     /// Separate from the server's own signal, since other transports may serve the same server.
@@ -73,8 +75,28 @@ impl Endpoint {
         options: HttpOptions,
         bound_addr: Option<SocketAddr>,
     ) -> Self {
-        let caller_shares = CallerShares::new(options.max_caller_percent);
+        let caller_shares = Arc::new(CallerShares::new(options.max_caller_percent));
+        Self::with_shares(server, options, bound_addr, caller_shares)
+    }
+
+    /// Creates an endpoint that is reached through another one, with the connections and callers of that one.
+    pub(super) fn below(above: &Self, server: Server, options: HttpOptions) -> Self {
+        Self::with_shares(
+            server,
+            options,
+            above.bound_addr,
+            above.caller_shares.clone(),
+        )
+    }
+
+    fn with_shares(
+        server: Server,
+        options: HttpOptions,
+        bound_addr: Option<SocketAddr>,
+        caller_shares: Arc<CallerShares>,
+    ) -> Self {
         Self {
+            bound_addr,
             max_unshared: caller_shares.part_of(options.max_in_flight),
             caller_shares,
             host_origin: HostOriginCheck::new(&options, bound_addr),
@@ -98,6 +120,23 @@ impl Endpoint {
     /// Starts the shutdown of connections and streams.
     pub(super) fn close(&self) {
         self.shutdown.trigger();
+        for below in self.endpoints_below() {
+            below.close();
+        }
+    }
+
+    /// Closes all sessions.
+    pub(super) fn close_sessions(&self) {
+        self.active_sessions.close_all();
+        for below in self.endpoints_below() {
+            below.close_sessions();
+        }
+    }
+
+    /// Returns the endpoints of servers on paths below this one.
+    pub(super) fn endpoints_below(&self) -> Vec<Arc<Self>> {
+        let servers = self.options.path_servers.as_ref();
+        servers.map(PathServers::endpoints).unwrap_or_default()
     }
 
     /// Returns whether the shutdown has started.
@@ -124,15 +163,19 @@ impl Endpoint {
     ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + use<B> {
         let (parts, body) = request.into_parts();
         let version = parts.version;
+        let endpoint = match &self.options.path_servers {
+            None => self,
+            Some(servers) => self.endpoint_of(servers, &parts),
+        };
         let route = match admission {
-            RequestAdmission::Accepted => self.route(parts, connection),
+            RequestAdmission::Accepted => endpoint.route(parts, connection),
             RequestAdmission::ConnectionClosing => closing_route(&parts, &connection),
         };
         async move {
             let mut body = pin!(TrackedBody::new(body));
             let (response, unread_body) = match route {
                 Route::Post(ref head) => {
-                    let response = post::post(&self, head, body.as_mut()).await;
+                    let response = post::post(&endpoint, head, body.as_mut()).await;
                     if body.is_finished() {
                         return Ok(response);
                     }
@@ -142,7 +185,7 @@ impl Endpoint {
                 Route::Routed(routed) => {
                     let unread_body =
                         UnreadBody::new(version, &routed.parts.headers, &routed.connection);
-                    let responding = self.respond_routed(*routed, body.as_mut());
+                    let responding = endpoint.respond_routed(*routed, body.as_mut());
                     (Box::pin(responding).await, unread_body)
                 }
                 Route::ErrorResponse(response) => *response,
@@ -152,6 +195,15 @@ impl Endpoint {
             }
             Ok(Box::pin(respond_after_drain(response, unread_body, body)).await)
         }
+    }
+
+    /// Returns the endpoint of a request: this one, or that of a server on a path below it.
+    fn endpoint_of(self: &Arc<Self>, servers: &PathServers, parts: &Parts) -> Arc<Self> {
+        let authenticator = self.options.authenticator.as_ref();
+        let is_own = self.is_mcp_path(parts)
+            || authenticator.is_some_and(|own| own.has_document(parts.uri.path()));
+        let below = (!is_own).then(|| servers.find(self, parts));
+        below.flatten().unwrap_or_else(|| self.clone())
     }
 
     /// Selects the route of a request by its head.

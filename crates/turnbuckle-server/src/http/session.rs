@@ -72,6 +72,9 @@ impl Endpoint {
         loop {
             sleep(SWEEP_INTERVAL).await;
             self.sweep().await;
+            for below in self.endpoints_below() {
+                below.sweep().await;
+            }
         }
     }
 

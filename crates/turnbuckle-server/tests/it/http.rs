@@ -8,6 +8,7 @@ mod host_origin;
 mod http2;
 mod lingering_close;
 mod param_headers;
+mod path_servers;
 mod quotas;
 mod request_bodies;
 mod resumption;

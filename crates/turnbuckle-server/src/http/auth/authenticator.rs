@@ -66,6 +66,11 @@ impl SharedAuthenticator {
         self.0.authenticate(visit).await
     }
 
+    /// Returns whether there is a public document at a path.
+    pub(crate) fn has_document(&self, path: &str) -> bool {
+        self.0.metadata_document(path).is_some()
+    }
+
     /// Returns the public document at the path of a request, if there is one.
     pub(crate) async fn document(&self, parts: &Parts) -> Option<Response<Bytes>> {
         let document = self.0.metadata_document(parts.uri.path())?;

@@ -91,7 +91,7 @@ pub(crate) async fn serve(
     {
         tracing::warn!("dropping requests that did not finish in time");
     }
-    endpoint.active_sessions.close_all();
+    endpoint.close_sessions();
     Ok(())
 }
 
