@@ -246,7 +246,8 @@ impl RelayedCall<'_> {
         if let Err(error) = &result {
             let required = required_elicitations(error).unwrap_or_default();
             for id in required.iter().filter_map(|params| id_of(params)) {
-                self.request.expect_elicitation_complete(&id);
+                self.connection
+                    .expect_elicitation_complete(&id, self.request);
             }
         }
         result

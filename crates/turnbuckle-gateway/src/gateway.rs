@@ -19,7 +19,10 @@ use turnbuckle_protocol::{
 use turnbuckle_server::{
     InvalidStateKeys, ServedEras, Server,
     middleware::SessionKey,
-    relay::{Relay, RelayFuture, RelayedNotification, RelayedRequest, RelayedResult, WatchedTasks},
+    relay::{
+        ChangeTarget, Relay, RelayFuture, RelayedNotification, RelayedRequest, RelayedResult,
+        ServerChange, WatchedTasks,
+    },
 };
 
 use crate::{
@@ -419,16 +422,23 @@ impl fmt::Debug for RunningGateway {
 
 /// Events of upstream connections.
 pub(crate) trait GatewayEvents: Send + Sync {
-    /// A list of a server may have changed. `is_announced`: the server said so.
-    fn list_changed(&self, server: &Arc<UpstreamServer>, kind: ListKind, is_announced: bool);
-    /// A server announced that a resource has changed.
-    fn resource_updated(&self, server: &Arc<UpstreamServer>, uri: &str);
+    /// A list of a server may have changed for some clients; `None` for that of a connection of one call.
+    /// `is_announced`: the server said so.
+    fn list_changed(
+        &self,
+        server: &Arc<UpstreamServer>,
+        kind: ListKind,
+        is_announced: bool,
+        target: Option<&ChangeTarget>,
+    );
+    /// A server announced to some clients that a resource has changed.
+    fn resource_updated(&self, server: &Arc<UpstreamServer>, uri: &str, target: &ChangeTarget);
     /// The state of a server has changed.
     fn state_changed(&self, server: &UpstreamServer, state: UpstreamState);
     /// A connection has ended, so that its lists are not known anymore.
     fn connection_ended(&self);
-    /// A server reported that the user has completed a URL elicitation.
-    fn elicitation_completed(&self, id: &str);
+    /// A server reported that the user has completed a URL elicitation that it has sent to the client of a session.
+    fn elicitation_completed(&self, id: &str, session: SessionKey);
     /// Returns the name of a server if clients see several servers as one.
     fn server_label(&self, server: &UpstreamServer) -> Option<Arc<str>>;
     /// Returns the id of the gateway.
@@ -467,13 +477,20 @@ pub(crate) struct GatewayState {
 }
 
 impl GatewayEvents for GatewayState {
-    fn list_changed(&self, server: &Arc<UpstreamServer>, kind: ListKind, is_announced: bool) {
-        if let Some(state) = self.this() {
-            state.note_change(server, kind, is_announced);
+    fn list_changed(
+        &self,
+        server: &Arc<UpstreamServer>,
+        kind: ListKind,
+        is_announced: bool,
+        target: Option<&ChangeTarget>,
+    ) {
+        match (self.this(), target) {
+            (Some(state), Some(target)) => state.note_change(server, kind, is_announced, target),
+            _ => self.catalog.invalidate(kind),
         }
     }
 
-    fn resource_updated(&self, server: &Arc<UpstreamServer>, uri: &str) {
+    fn resource_updated(&self, server: &Arc<UpstreamServer>, uri: &str, target: &ChangeTarget) {
         let Some(front) = self.front() else {
             return;
         };
@@ -481,9 +498,9 @@ impl GatewayEvents for GatewayState {
         // Clients can subscribe to this form of every URI.
         let own = own_uri(server.name(), uri);
         if self.servers().len() > 1 && own != shown {
-            front.resource_updated(own);
+            front.publish_to(target.clone(), updated(own));
         }
-        front.resource_updated(shown);
+        front.publish_to(target.clone(), updated(shown));
     }
 
     fn server_responded(
@@ -520,11 +537,16 @@ impl GatewayEvents for GatewayState {
         }
     }
 
-    fn elicitation_completed(&self, id: &str) {
+    fn elicitation_completed(&self, id: &str, session: SessionKey) {
         if let Some(front) = self.front() {
-            front.elicitation_complete(id);
+            let completed = ServerChange::ElicitationCompleted { id: id.into() };
+            front.publish_to(session.into(), completed);
         }
     }
+}
+
+fn updated(uri: String) -> ServerChange {
+    ServerChange::ResourceUpdated { uri: uri.into() }
 }
 
 /// Closes idle connections and tries servers that are down, until the gateway is dropped.
@@ -602,15 +624,16 @@ impl GatewayState {
     }
 
     /// Tells clients that a list has changed.
-    pub(crate) fn announce(&self, kind: ListKind) {
+    pub(crate) fn announce(&self, kind: ListKind, target: ChangeTarget) {
         let Some(front) = self.server.get() else {
             return;
         };
-        match kind {
-            ListKind::Tools => front.tools_changed(),
-            ListKind::Prompts => front.prompts_changed(),
-            ListKind::Resources | ListKind::Templates => front.resources_changed(),
-        }
+        let change = match kind {
+            ListKind::Tools => ServerChange::ToolsChanged,
+            ListKind::Prompts => ServerChange::PromptsChanged,
+            ListKind::Resources | ListKind::Templates => ServerChange::ResourcesChanged,
+        };
+        front.publish_to(target, change);
     }
 
     /// Returns the upstream servers of now.
@@ -634,7 +657,7 @@ impl GatewayState {
         self.observe_servers();
         self.catalog.clear();
         for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
-            self.announce(kind);
+            self.announce(kind, ChangeTarget::Everyone);
         }
     }
 

@@ -10,6 +10,7 @@ use turnbuckle_protocol::{
     RpcError,
     jsonrpc::{RawObject, code},
 };
+use turnbuckle_server::middleware::SessionKey;
 
 use crate::lock;
 
@@ -57,6 +58,37 @@ pub(crate) fn required_elicitations(error: &RpcError) -> Option<Vec<String>> {
             .iter()
             .all(|params| is_url(params) && url_of(params).is_some());
     is_valid.then_some(elicitations)
+}
+
+/// Maximum number of elicitations that are kept for a connection; completions of older ones are dropped.
+const MAX_SENT: usize = 1_024;
+/// Maximum length of the id of an elicitation that is kept.
+const MAX_ID_BYTES: usize = 1_024;
+
+/// The URL elicitations that a server has sent on a connection, and the sessions that got them. Only these are completed by
+/// the server, and only these sessions are notified.
+#[derive(Default)]
+pub(crate) struct SentElicitations(Mutex<Vec<(Box<str>, SessionKey)>>);
+
+impl SentElicitations {
+    /// A session gets an elicitation.
+    pub(crate) fn sent(&self, id: &str, session: Option<SessionKey>) {
+        let Some(session) = session.filter(|_| id.len() <= MAX_ID_BYTES) else {
+            return;
+        };
+        let mut sent = lock(&self.0);
+        if sent.len() == MAX_SENT {
+            sent.remove(0);
+        }
+        sent.push((id.into(), session));
+    }
+
+    /// Removes an elicitation, and returns the sessions that got it.
+    pub(crate) fn complete(&self, id: &str) -> impl Iterator<Item = SessionKey> + use<> {
+        let mut sent = lock(&self.0);
+        let completed: Vec<_> = sent.extract_if(.., |(sent, _)| **sent == *id).collect();
+        completed.into_iter().map(|(_, session)| session)
+    }
 }
 
 /// The URL elicitations that a call waits for.

@@ -1,11 +1,14 @@
-//! Changes of lists: one new list per burst of notifications, and clients get a notification only if they would see a difference.
+//! Changes of lists: one new list per burst of notifications, and clients get a notification only if they would see a
+//! difference on the connection that they use.
 
 use std::{
+    collections::HashSet,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use tokio::{task::JoinSet, time::Instant};
+use turnbuckle_server::relay::ChangeTarget;
 
 use crate::{
     convert::ListKind,
@@ -42,6 +45,8 @@ struct ListChange {
     kind: ListKind,
     /// Whether the server said so; otherwise it was connected again, or is down.
     is_announced: bool,
+    /// The clients for which it may have changed.
+    target: ChangeTarget,
 }
 
 fn announced_as(kind: ListKind) -> ListKind {
@@ -58,6 +63,7 @@ impl GatewayState {
         server: &Arc<UpstreamServer>,
         kind: ListKind,
         is_announced: bool,
+        target: &ChangeTarget,
     ) {
         self.catalog.invalidate(kind);
         let group = announced_as(kind);
@@ -65,16 +71,16 @@ impl GatewayState {
         let now = Instant::now();
         let first = burst.times.map_or(now, |(first, _)| first);
         burst.times = Some((first, now));
-        let known = burst
-            .changes
-            .iter_mut()
-            .find(|change| change.kind == kind && Arc::ptr_eq(&change.server, server));
+        let known = burst.changes.iter_mut().find(|change| {
+            change.kind == kind && change.target == *target && Arc::ptr_eq(&change.server, server)
+        });
         match known {
             Some(change) => change.is_announced |= is_announced,
             None => burst.changes.push(ListChange {
                 server: Arc::clone(server),
                 kind,
                 is_announced,
+                target: target.clone(),
             }),
         }
         if !burst.is_running
@@ -106,28 +112,41 @@ impl GatewayState {
                 burst.times = None;
                 std::mem::take(&mut burst.changes)
             };
-            if self.has_visible_change(changes).await {
-                self.announce(group);
-            }
+            let targets = self.visible_changes(changes).await;
+            self.announce_to(group, &targets);
         }
     }
 
-    async fn has_visible_change(self: &Arc<Self>, changes: Vec<ListChange>) -> bool {
+    /// Returns the clients that would see a difference after some changes.
+    async fn visible_changes(self: &Arc<Self>, changes: Vec<ListChange>) -> HashSet<ChangeTarget> {
         let mut checks = JoinSet::new();
         for change in changes {
             let state = Arc::clone(self);
-            checks.spawn(async move { state.is_visible(&change).await });
+            checks.spawn(async move { state.targets_of(&change).await });
         }
-        checks.join_all().await.into_iter().any(|visible| visible)
+        checks.join_all().await.into_iter().flatten().collect()
     }
 
-    /// Requests a list again on the connections where it has changed, and returns whether clients would see a difference.
-    async fn is_visible(self: &Arc<Self>, change: &ListChange) -> bool {
+    /// Tells some clients that a list has changed, each of them once.
+    fn announce_to(&self, kind: ListKind, targets: &HashSet<ChangeTarget>) {
+        if targets.contains(&ChangeTarget::Everyone) {
+            return self.announce(kind, ChangeTarget::Everyone);
+        }
+        for target in targets {
+            self.announce(kind, target.clone());
+        }
+    }
+
+    /// Requests a list again on the connections where it may have changed, and returns the clients that would see a
+    /// difference.
+    async fn targets_of(self: &Arc<Self>, change: &ListChange) -> HashSet<ChangeTarget> {
         let ListChange {
             server,
             kind,
             is_announced,
+            target,
         } = change;
+        let all_if = |visible: bool| visible.then(|| target.clone()).into_iter().collect();
         let shown = server.lists.shown(*kind);
         if !server.is_up() {
             let is_gone = self.servers().len() > 1
@@ -139,15 +158,18 @@ impl GatewayState {
             if is_gone && was_listed {
                 server.lists.set_shown(*kind, ShownList::Absent);
             }
-            return is_gone && was_listed;
+            return all_if(is_gone && was_listed);
         }
         if matches!(shown, ShownList::Never) {
             // Nothing to compare with: another instance may have shown the list.
-            return *is_announced;
+            return all_if(*is_announced);
         }
-        let connections = self.pool.open_connections(server);
+        let mut connections = self.pool.open_connections(server);
+        if *target != ChangeTarget::Everyone {
+            connections.retain(|connection| connection.change_target() == Some(target));
+        }
         if connections.is_empty() {
-            return *is_announced || matches!(shown, ShownList::Absent);
+            return all_if(*is_announced || matches!(shown, ShownList::Absent));
         }
         let mut checks = JoinSet::new();
         for connection in connections {
@@ -158,15 +180,17 @@ impl GatewayState {
                     (Some(before), _) | (None, ShownList::List(before)) => Some(before),
                     (None, ShownList::Never) => None,
                 };
-                match tokio::time::timeout(SERVER_TIMEOUT, connection.list(kind)).await {
+                let listed = tokio::time::timeout(SERVER_TIMEOUT, connection.list(kind)).await;
+                let differs = match listed {
                     Ok(Ok(now)) => differs(&server, kind, before.as_deref(), &now.list),
                     // The list cannot be used, so it will be left out.
                     Ok(Err(_)) => before.is_some_and(|list| has_items(&server, kind, &list)),
                     Err(_) => false,
-                }
+                };
+                connection.change_target().filter(|_| differs).cloned()
             });
         }
-        checks.join_all().await.into_iter().any(|differs| differs)
+        checks.join_all().await.into_iter().flatten().collect()
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::{RpcError, types::JsonObject};
+use turnbuckle_server::relay::ChangeTarget;
 
 use crate::{
     convert::ListKind,
@@ -109,9 +110,9 @@ impl GatewayState {
             front.resource_updated(RESOURCE_URI);
         }
         if state == UpstreamState::Up {
-            ListKind::ALL
-                .iter()
-                .for_each(|kind| gateway.note_change(&server, *kind, false));
+            ListKind::ALL.iter().for_each(|kind| {
+                gateway.note_change(&server, *kind, false, &ChangeTarget::Everyone);
+            });
             return;
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
@@ -126,9 +127,9 @@ impl GatewayState {
                     .is_some_and(|time| time >= DOWN_LIST_LIFETIME)
             {
                 gateway.catalog.states_changed();
-                ListKind::ALL
-                    .iter()
-                    .for_each(|kind| gateway.note_change(&server, *kind, false));
+                ListKind::ALL.iter().for_each(|kind| {
+                    gateway.note_change(&server, *kind, false, &ChangeTarget::Everyone);
+                });
             }
         });
     }

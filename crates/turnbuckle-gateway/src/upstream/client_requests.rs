@@ -10,8 +10,12 @@ use turnbuckle_client::relay::ServerRequest;
 use turnbuckle_protocol::{Revision, RpcError, jsonrpc::RawObject, meta::keys};
 
 use crate::{
-    calls::running::{
-        ClientRequest, RunningCall, client_request_method, task_request_method, with_server_name,
+    calls::{
+        running::{
+            ClientRequest, RunningCall, client_request_method, task_request_method,
+            with_server_name,
+        },
+        url_elicitation,
     },
     convert,
     raw_json::edit,
@@ -143,9 +147,11 @@ impl ConnectionState {
             }
             effect = ResponseEffect::KeepRoots;
         }
+        let request = call.start_client_request(method, params, self.revision())?;
+        self.note_elicitation(&request);
         Ok(StartedRequest::Sent(SentRequest {
             method,
-            request: call.start_client_request(method, params, self.revision())?,
+            request,
             downstream: call.downstream(),
             effect,
             later: self
@@ -171,14 +177,33 @@ impl ConnectionState {
         };
         let sent = named.as_deref().unwrap_or(params);
         let task = related_task(params).and_then(|id| self.tasks.related(&id));
+        let request = client.start_request(method, sent, self.revision(), task.as_ref())?;
+        self.note_elicitation(&request);
         Ok(StartedRequest::Sent(SentRequest {
             method,
-            request: client.start_request(method, sent, self.revision(), task.as_ref())?,
+            request,
             downstream: client.revision(),
             effect: ResponseEffect::of_request(params),
             later: None,
             progress_token: progress_token(params),
         }))
+    }
+
+    /// Remembers the session that gets a URL elicitation, for its completion.
+    fn note_elicitation(&self, request: &ClientRequest) {
+        let (params, session) = match request {
+            ClientRequest::Sent {
+                request, params, ..
+            } => (params, request.session()),
+            ClientRequest::OutsideOfCalls { stream, params, .. } => {
+                (params, Some(stream.session()))
+            }
+            // Modern clients get no completion.
+            ClientRequest::Suspended(_) => return,
+        };
+        if let Some(id) = url_elicitation::id_of(params) {
+            self.elicitations.sent(&id, session);
+        }
     }
 
     /// Rejects a client request that belongs to no known client.

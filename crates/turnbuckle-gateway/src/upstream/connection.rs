@@ -23,10 +23,13 @@ use turnbuckle_protocol::{
         tasks::EXTENSION,
     },
 };
-use turnbuckle_server::{middleware::SessionKey, relay::RelayedRequest};
+use turnbuckle_server::{
+    middleware::SessionKey,
+    relay::{ChangeTarget, RelayedRequest},
+};
 
 use crate::{
-    calls::{inputs::PendingInput, running::RunningCall},
+    calls::{inputs::PendingInput, running::RunningCall, url_elicitation::SentElicitations},
     convert::ListKind,
     errors,
     gateway::{GatewayEvents, SERVER_TIMEOUT},
@@ -78,8 +81,12 @@ pub(crate) struct ConnectionState {
     /// Whether calls of several callers run on the connection.
     is_shared: AtomicBool,
     session_client: OnceLock<Arc<SessionClient>>,
+    /// The clients that get what the server announces. Not set for a connection of one call.
+    change_target: OnceLock<ChangeTarget>,
     /// Whether client requests were refused.
     pub(super) has_refused_requests: AtomicBool,
+    /// The URL elicitations that clients wait for.
+    pub(super) elicitations: SentElicitations,
     pub(super) tasks: ConnectionTasks,
     pub(crate) lists: ListCache,
     /// What a modern server announces.
@@ -110,6 +117,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) is_shared: bool,
     /// The client, if the connection is that of one session.
     pub(crate) session_client: Option<Arc<SessionClient>>,
+    /// The clients that get what the server announces. `None` for a connection of one call.
+    pub(crate) change_target: Option<ChangeTarget>,
 }
 
 /// The reason that a connection cannot be opened.
@@ -137,10 +146,10 @@ impl Connection {
             roots: KeptRoots::default(),
             turn: server.settings.one_at_a_time.then(|| Semaphore::new(1)),
             is_shared: AtomicBool::new(settings.is_shared),
-            session_client: settings
-                .session_client
-                .map_or_else(OnceLock::new, OnceLock::from),
+            session_client: once(settings.session_client),
+            change_target: once(settings.change_target),
             has_refused_requests: AtomicBool::new(false),
+            elicitations: SentElicitations::default(),
             tasks: ConnectionTasks::default(),
             lists: ListCache::default(),
             granted: GrantedChanges::default(),
@@ -290,6 +299,17 @@ impl Connection {
         self.shared.tasks.created(id, client_id, owner);
     }
 
+    /// Passes the completion of a URL elicitation on to the session of a request, once the server reports it.
+    pub(crate) fn expect_elicitation_complete(&self, id: &str, request: &RelayedRequest) {
+        request.expect_elicitation_complete(id);
+        self.shared.elicitations.sent(id, request.session());
+    }
+
+    /// The clients that get what the server announces. `None` for a connection of one call.
+    pub(crate) fn change_target(&self) -> Option<&ChangeTarget> {
+        self.shared.change_target.get()
+    }
+
     /// Waits for the completion of URL elicitations of a call, while the guard exists.
     pub(crate) fn expect_elicitations<'a>(
         &'a self,
@@ -371,10 +391,15 @@ impl Connection {
 
     /// Sets the place of the connection, which knows its users and gets its end.
     pub(super) fn set_slot(&self, slot: &Arc<Slot>) {
-        let (is_shared, client) = slot.users();
-        self.shared.is_shared.store(is_shared, Ordering::Relaxed);
-        if let Some(client) = client {
+        let users = slot.users();
+        self.shared
+            .is_shared
+            .store(users.is_shared, Ordering::Relaxed);
+        if let Some(client) = users.session_client {
             let _ = self.shared.session_client.set(Arc::clone(client));
+        }
+        if let Some(target) = users.change_target {
+            let _ = self.shared.change_target.set(target.clone());
         }
         let _ = self.shared.slot.set(Arc::downgrade(slot));
         let _ = self.shared.interest.set(Arc::clone(slot.interest()));
@@ -555,9 +580,10 @@ impl ConnectionState {
         }
         if let Some(events) = self.events.upgrade() {
             let server = &self.server;
+            let target = self.change_target.get();
             kinds
                 .iter()
-                .for_each(|kind| events.list_changed(server, *kind, is_announced));
+                .for_each(|kind| events.list_changed(server, *kind, is_announced, target));
         }
     }
 
@@ -663,8 +689,9 @@ impl RelayHandler for MessageHandler {
                     id.and_then(|object| object.string("elicitationId").ok()?.map(String::from));
                 if let Some(id) = id {
                     state.calls.elicitation_completed(&id);
+                    let sessions = state.elicitations.complete(&id);
                     if let Some(events) = state.events.upgrade() {
-                        events.elicitation_completed(&id);
+                        sessions.for_each(|session| events.elicitation_completed(&id, session));
                     }
                 }
             }
@@ -676,8 +703,10 @@ impl RelayHandler for MessageHandler {
             "notifications/resources/updated" => {
                 let uri = RawObject::parse(params).ok();
                 let uri = uri.and_then(|object| object.string("uri").ok()?.map(String::from));
-                if let (Some(uri), Some(events)) = (uri, state.events.upgrade()) {
-                    events.resource_updated(&state.server, &uri);
+                if let (Some(uri), Some(events), Some(target)) =
+                    (uri, state.events.upgrade(), state.change_target.get())
+                {
+                    events.resource_updated(&state.server, &uri, target);
                 }
             }
             "notifications/tasks/status" => {
@@ -724,4 +753,9 @@ impl RelayHandler for MessageHandler {
         tracing::warn!(server = state.server.name(), %reason, "the connection to a server has ended");
         state.ended(Some(reason));
     }
+}
+
+/// Returns a cell that is empty, or has this value.
+fn once<T>(value: Option<T>) -> OnceLock<T> {
+    value.map_or_else(OnceLock::new, OnceLock::from)
 }

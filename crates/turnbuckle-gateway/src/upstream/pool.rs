@@ -11,7 +11,10 @@ use turnbuckle_protocol::{
     RpcError,
     types::{ClientCapabilities, Implementation, tasks::EXTENSION},
 };
-use turnbuckle_server::{middleware::SessionKey, relay::RelayedRequest};
+use turnbuckle_server::{
+    middleware::SessionKey,
+    relay::{ChangeTarget, RelayedRequest},
+};
 
 use crate::{
     calls::running::{Caller, CallerKey, RunningCall},
@@ -172,6 +175,7 @@ impl ConnectionPool {
                 client_info: self.named_info(&client.info),
                 is_shared: false,
                 session_client: None,
+                change_target: None,
             },
         })
     }
@@ -264,6 +268,7 @@ impl ConnectionPool {
                 client_info: self.unshared_info(request),
                 is_shared: false,
                 session_client,
+                change_target: change_target(server, &key.sharing, request),
             };
             let is_kept = !matches!(key.sharing, SharingKey::Call(_));
             (settings, principal_key(request), is_kept)
@@ -278,6 +283,7 @@ impl ConnectionPool {
             client_info: self.own_info.clone(),
             is_shared: true,
             session_client: None,
+            change_target: Some(ChangeTarget::Everyone),
         }
     }
 
@@ -508,6 +514,23 @@ fn make_room(
     idle.and_then(|key| slots.remove(&key))
         .into_iter()
         .collect()
+}
+
+/// Returns the clients that use a connection, which get what it announces. `None` for a connection of one call.
+fn change_target(
+    server: &UpstreamServer,
+    sharing: &SharingKey,
+    request: &RelayedRequest,
+) -> Option<ChangeTarget> {
+    match sharing {
+        SharingKey::All => Some(ChangeTarget::Everyone),
+        SharingKey::Principal(_) if server.settings.sharing == Sharing::Principal => {
+            Some(request.principal_target())
+        }
+        // Clients of the principal with a session have connections of their own.
+        SharingKey::Session(_) | SharingKey::Principal(_) => Some(request.session_target()),
+        SharingKey::Call(_) => None,
+    }
 }
 
 /// Returns whether connections of all callers declare the capabilities of their callers.

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{sync::watch, task::AbortHandle, time::Instant};
 use turnbuckle_protocol::{RpcError, types::Implementation};
-use turnbuckle_server::middleware::SessionKey;
+use turnbuckle_server::{middleware::SessionKey, relay::ChangeTarget};
 
 use crate::{
     calls::running::RunningCall,
@@ -45,6 +45,16 @@ struct SlotState {
     /// The time of the last start.
     used: Instant,
     is_removed: bool,
+}
+
+/// Who uses the connection of a slot.
+pub(super) struct SlotUsers<'a> {
+    /// Whether callers share it.
+    pub(super) is_shared: bool,
+    /// The client, if it is the connection of one session.
+    pub(super) session_client: Option<&'a Arc<SessionClient>>,
+    /// The clients that get what the server announces.
+    pub(super) change_target: Option<&'a ChangeTarget>,
 }
 
 /// A connection that is being opened, in a task of its own: it does not end with the caller that came first.
@@ -160,9 +170,10 @@ impl Slot {
                 self.keep(&mut state, &connection);
                 drop(state);
                 if is_restart && let Some(events) = self.settings.events.upgrade() {
+                    let target = self.settings.change_target.as_ref();
                     ListKind::ALL
                         .into_iter()
-                        .for_each(|kind| events.list_changed(server, kind, false));
+                        .for_each(|kind| events.list_changed(server, kind, false, target));
                 }
                 Ok(connection)
             }
@@ -211,10 +222,14 @@ impl Slot {
         &self.settings.client_info
     }
 
-    /// Returns whether callers share the connection, and the client that it belongs to.
-    pub(super) fn users(&self) -> (bool, Option<&Arc<SessionClient>>) {
+    /// Returns the users of the connection.
+    pub(super) fn users(&self) -> SlotUsers<'_> {
         let settings = &self.settings;
-        (settings.is_shared, settings.session_client.as_ref())
+        SlotUsers {
+            is_shared: settings.is_shared,
+            session_client: settings.session_client.as_ref(),
+            change_target: settings.change_target.as_ref(),
+        }
     }
 
     /// What the callers want to be told.

@@ -11,6 +11,7 @@ mod failure_table;
 mod failures;
 mod first_client;
 mod http_clients;
+mod isolation;
 mod list_changes;
 mod list_limits;
 mod lock;
