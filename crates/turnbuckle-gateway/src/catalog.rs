@@ -13,6 +13,7 @@ pub(crate) mod server_states;
 mod skills;
 pub(crate) mod subscriptions;
 pub(crate) mod uris;
+pub(crate) mod views;
 
 use std::sync::{
     Arc, Mutex,

@@ -3,7 +3,7 @@
 use std::{
     collections::HashSet,
     fmt,
-    sync::{Arc, Mutex, OnceLock, Weak},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -28,9 +28,14 @@ use turnbuckle_server::{
 use crate::{
     audit::{AuditSink, SharedSink},
     calls::suspended::SuspendedCalls,
-    catalog::{Catalog, CatalogSettings, uris::own_uri},
+    catalog::{
+        Catalog, CatalogSettings,
+        uris::own_uri,
+        views::{Views, single},
+    },
     convert::{self, ListKind},
     hops::GatewayId,
+    lock,
     metrics::{GatewayMetrics, Operations},
     observation::{Outcome, result_outcome},
     policy::RateLimits,
@@ -288,37 +293,39 @@ impl Gateway {
         let has_prefix = self.prefix.applies_to(servers.len());
         let state = Arc::new_cyclic(|weak: &Weak<GatewayState>| {
             let events: Weak<dyn GatewayEvents> = weak.clone();
+            let limits = ConnectionLimits {
+                per_server: self.max_connections,
+                per_principal: self.max_per_principal,
+            };
             GatewayState {
                 id: GatewayId::new(),
-                identity: convert::identity(&self.info),
-                pool: ConnectionPool::new(
+                identity: convert::identity(&self.info).into(),
+                pool: Arc::new(ConnectionPool::new(
                     events,
-                    self.info.clone(),
-                    ConnectionLimits {
-                        per_server: self.max_connections,
-                        per_principal: self.max_per_principal,
-                    },
+                    self.info,
+                    limits,
                     self.first_client,
-                ),
+                )),
+                base: self.server,
                 suspended: Arc::default(),
                 servers: ArcSwap::from_pointee(ServerSet::new(servers, has_prefix)),
                 prefix: self.prefix,
                 has_authenticated_callers: self.has_authenticated_callers,
                 reloading: tokio::sync::Mutex::default(),
                 catalog: Catalog::new(self.catalog),
-                server: OnceLock::new(),
+                front: Mutex::default(),
+                views: Views::default(),
+                is_view: false,
                 watched: Mutex::default(),
-                rates: RateLimits::new(self.rate_limit),
-                audit: self.audit.clone(),
-                operations: Operations::default(),
+                rates: Arc::new(RateLimits::new(self.rate_limit)),
+                audit: self.audit,
+                operations: Arc::default(),
                 this: weak.clone(),
             }
         });
         state.observe_servers();
         state.probe_all().await?;
-        let relay = Arc::new(GatewayRelay(Arc::clone(&state)));
-        let server = self.server.relay(relay);
-        let _ = state.server.set(server.clone());
+        let server = state.create_front();
         tokio::spawn(maintain(Arc::downgrade(&state), self.idle_timeout));
         Ok(RunningGateway { state, server })
     }
@@ -457,22 +464,28 @@ pub(crate) trait GatewayEvents: Send + Sync {
 pub(crate) struct GatewayState {
     pub(crate) id: GatewayId,
     servers: ArcSwap<ServerSet>,
-    pub(crate) pool: ConnectionPool,
+    pub(crate) pool: Arc<ConnectionPool>,
     pub(crate) suspended: Arc<SuspendedCalls>,
+    /// The settings of the servers in front.
+    base: Server,
     /// The `_meta` object that names this server.
-    pub(crate) identity: String,
+    pub(crate) identity: Arc<str>,
     pub(crate) prefix: PrefixMode,
     pub(crate) has_authenticated_callers: bool,
     /// Locked during a reload.
     pub(crate) reloading: tokio::sync::Mutex<()>,
     pub(crate) catalog: Catalog,
-    server: OnceLock<Server>,
+    /// The server that clients use, once it has started.
+    front: Mutex<Option<Server>>,
+    /// The servers in front of one upstream server each. Empty for a view.
+    pub(crate) views: Views,
+    pub(crate) is_view: bool,
     /// The connections of clients that are watched for their end.
     pub(crate) watched: Mutex<HashSet<SessionKey>>,
     /// The rates of callers at each server.
-    pub(crate) rates: RateLimits,
+    pub(crate) rates: Arc<RateLimits>,
     pub(crate) audit: Option<SharedSink>,
-    pub(crate) operations: Operations,
+    pub(crate) operations: Arc<Operations>,
     this: Weak<GatewayState>,
 }
 
@@ -486,21 +499,15 @@ impl GatewayEvents for GatewayState {
     ) {
         match (self.this(), target) {
             (Some(state), Some(target)) => state.note_change(server, kind, is_announced, target),
-            _ => self.catalog.invalidate(kind),
+            _ => self.invalidate(server, kind),
         }
     }
 
     fn resource_updated(&self, server: &Arc<UpstreamServer>, uri: &str, target: &ChangeTarget) {
-        let Some(front) = self.front() else {
-            return;
-        };
-        let shown = self.shown_uri(ListKind::Resources, server, uri);
-        // Clients can subscribe to this form of every URI.
-        let own = own_uri(server.name(), uri);
-        if self.servers().len() > 1 && own != shown {
-            front.publish_to(target.clone(), updated(own));
+        self.announce_update(server, uri, target);
+        for view in self.views.of(server) {
+            view.announce_update(server, uri, target);
         }
-        front.publish_to(target.clone(), updated(shown));
     }
 
     fn server_responded(
@@ -535,12 +542,19 @@ impl GatewayEvents for GatewayState {
         for kind in ListKind::ALL {
             self.catalog.invalidate(kind);
         }
+        for view in self.views.all() {
+            view.connection_ended();
+        }
     }
 
     fn elicitation_completed(&self, id: &str, session: SessionKey) {
         if let Some(front) = self.front() {
             let completed = ServerChange::ElicitationCompleted { id: id.into() };
             front.publish_to(session.into(), completed);
+        }
+        // The session may be that of a view.
+        for view in self.views.all() {
+            view.elicitation_completed(id, session);
         }
     }
 }
@@ -615,6 +629,40 @@ impl GatewayState {
         }))
     }
 
+    /// Returns a view of a server: its own server in front, and everything else of this gateway.
+    pub(crate) fn view_of(&self, server: &Arc<UpstreamServer>) -> Arc<Self> {
+        let view = Arc::new_cyclic(|weak| Self {
+            servers: ArcSwap::from_pointee(single(server)),
+            pool: Arc::clone(&self.pool),
+            suspended: Arc::clone(&self.suspended),
+            id: self.id.clone(),
+            base: self.base.clone(),
+            identity: Arc::clone(&self.identity),
+            prefix: PrefixMode::Never,
+            has_authenticated_callers: self.has_authenticated_callers,
+            reloading: tokio::sync::Mutex::default(),
+            catalog: Catalog::new(self.catalog.settings),
+            front: Mutex::default(),
+            views: Views::default(),
+            is_view: true,
+            watched: Mutex::default(),
+            rates: Arc::clone(&self.rates),
+            audit: self.audit.clone(),
+            operations: Arc::clone(&self.operations),
+            this: weak.clone(),
+        });
+        view.create_front();
+        view
+    }
+
+    /// Creates the server that clients use.
+    fn create_front(self: &Arc<Self>) -> Server {
+        let relay = Arc::new(GatewayRelay(Arc::clone(self)));
+        let front = self.base.with_own_state().relay(relay);
+        *lock(&self.front) = Some(front.clone());
+        front
+    }
+
     /// Gets the changes of the states of the servers from now on.
     fn observe_servers(&self) {
         for server in self.servers().iter() {
@@ -623,9 +671,31 @@ impl GatewayState {
         }
     }
 
+    /// Tells clients that a resource has changed.
+    fn announce_update(&self, server: &UpstreamServer, uri: &str, target: &ChangeTarget) {
+        let Some(front) = self.front() else {
+            return;
+        };
+        let shown = self.shown_uri(ListKind::Resources, server, uri);
+        // Clients can subscribe to this form of every URI.
+        let own = own_uri(server.name(), uri);
+        if self.servers().len() > 1 && own != shown {
+            front.publish_to(target.clone(), updated(own));
+        }
+        front.publish_to(target.clone(), updated(shown));
+    }
+
+    /// Notes that a list of a server may have changed.
+    pub(crate) fn invalidate(&self, server: &UpstreamServer, kind: ListKind) {
+        self.catalog.invalidate(kind);
+        for view in self.views.of(server) {
+            view.catalog.invalidate(kind);
+        }
+    }
+
     /// Tells clients that a list has changed.
     pub(crate) fn announce(&self, kind: ListKind, target: ChangeTarget) {
-        let Some(front) = self.server.get() else {
+        let Some(front) = self.front() else {
             return;
         };
         let change = match kind {
@@ -653,8 +723,12 @@ impl GatewayState {
 
     /// Uses other servers from now on, and tells clients that all lists have changed.
     pub(crate) fn replace_servers(&self, servers: ServerSet) {
-        self.servers.store(Arc::new(servers));
-        self.observe_servers();
+        let servers = Arc::new(servers);
+        self.servers.store(Arc::clone(&servers));
+        if !self.is_view {
+            self.observe_servers();
+            self.views.replace_servers(&servers);
+        }
         self.catalog.clear();
         for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
             self.announce(kind, ChangeTarget::Everyone);
@@ -662,8 +736,13 @@ impl GatewayState {
     }
 
     /// Returns the server in front, once it has started.
-    pub(crate) fn front(&self) -> Option<&Server> {
-        self.server.get()
+    pub(crate) fn front(&self) -> Option<Server> {
+        lock(&self.front).clone()
+    }
+
+    /// Announces nothing from now on, so that nothing but its users keeps the server.
+    pub(crate) fn forget_front(&self) {
+        *lock(&self.front) = None;
     }
 
     pub(crate) fn this(&self) -> Option<Arc<Self>> {

@@ -70,11 +70,14 @@ pub(crate) struct CallRecord {
     target: OnceLock<String>,
     refusal: OnceLock<Outcome>,
     round_trips: AtomicU32,
+    /// Whether the client uses a view, and so knows which server it uses.
+    pub(crate) is_of_view: bool,
 }
 
 impl CallRecord {
-    fn new() -> Self {
+    fn new(is_of_view: bool) -> Self {
         Self {
+            is_of_view,
             at: SystemTime::now(),
             started: Instant::now(),
             server: OnceLock::new(),
@@ -163,7 +166,7 @@ impl GatewayState {
         self: &Arc<Self>,
         mut request: RelayedRequest,
     ) -> Result<RelayedResult, RpcError> {
-        let record = Arc::new(CallRecord::new());
+        let record = Arc::new(CallRecord::new(self.is_view));
         request.attach(Arc::clone(&record));
         let mut observed = ObservedRequest {
             gateway: self,

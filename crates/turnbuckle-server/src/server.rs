@@ -319,6 +319,18 @@ impl Server {
         self
     }
 
+    /// Returns a server with the settings, items and state keys of this one, and with sessions, tasks and subscriptions of
+    /// its own, in memory.
+    #[must_use]
+    pub fn with_own_state(&self) -> Self {
+        let mut server = self.clone().store(Store::memory());
+        let inner = server.inner_mut();
+        inner.running_tasks = Arc::default();
+        inner.subscription_budget = Arc::default();
+        inner.session_users = Arc::default();
+        server
+    }
+
     /// Accepts requests of clients that follow early documentation, in sessions: `completions/complete` for
     /// `completion/complete`, `shutdown`, and `initialize` without `clientInfo`.
     #[must_use]

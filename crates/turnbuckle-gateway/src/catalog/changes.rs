@@ -49,6 +49,9 @@ struct ListChange {
     target: ChangeTarget,
 }
 
+/// A server, and the clients that see a difference in its list.
+type VisibleChange = (Arc<UpstreamServer>, HashSet<ChangeTarget>);
+
 fn announced_as(kind: ListKind) -> ListKind {
     match kind {
         ListKind::Templates => ListKind::Resources,
@@ -65,7 +68,7 @@ impl GatewayState {
         is_announced: bool,
         target: &ChangeTarget,
     ) {
-        self.catalog.invalidate(kind);
+        self.invalidate(server, kind);
         let group = announced_as(kind);
         let mut burst = lock(&self.catalog.bursts.kinds[group as usize]);
         let now = Instant::now();
@@ -112,19 +115,38 @@ impl GatewayState {
                 burst.times = None;
                 std::mem::take(&mut burst.changes)
             };
-            let targets = self.visible_changes(changes).await;
-            self.announce_to(group, &targets);
+            let changes = self.visible_changes(changes).await;
+            for (server, targets) in &changes {
+                for view in self.views.of(server) {
+                    view.announce_to(group, targets);
+                }
+            }
+            let all = changes.into_iter().flat_map(|(_, targets)| targets);
+            self.announce_to(group, &all.collect());
         }
     }
 
-    /// Returns the clients that would see a difference after some changes.
-    async fn visible_changes(self: &Arc<Self>, changes: Vec<ListChange>) -> HashSet<ChangeTarget> {
+    /// Returns the clients that would see a difference after some changes, for each server.
+    async fn visible_changes(self: &Arc<Self>, changes: Vec<ListChange>) -> Vec<VisibleChange> {
         let mut checks = JoinSet::new();
         for change in changes {
             let state = Arc::clone(self);
-            checks.spawn(async move { state.targets_of(&change).await });
+            checks.spawn(async move {
+                let targets = state.targets_of(&change).await;
+                (change.server, targets)
+            });
         }
-        checks.join_all().await.into_iter().flatten().collect()
+        let mut visible: Vec<VisibleChange> = Vec::new();
+        for (server, targets) in checks.join_all().await {
+            match visible
+                .iter_mut()
+                .find(|(known, _)| Arc::ptr_eq(known, &server))
+            {
+                Some((_, known)) => known.extend(targets),
+                None => visible.push((server, targets)),
+            }
+        }
+        visible
     }
 
     /// Tells some clients that a list has changed, each of them once.

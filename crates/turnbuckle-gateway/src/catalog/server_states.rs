@@ -103,6 +103,9 @@ impl GatewayState {
     /// The state of a server has changed.
     pub(crate) fn note_state(&self, server: &UpstreamServer, state: UpstreamState) {
         self.catalog.states_changed();
+        for view in self.views.of(server) {
+            view.catalog.states_changed();
+        }
         let (Some(gateway), Some(server)) = (self.this(), self.server_named(server.name())) else {
             return;
         };
@@ -127,6 +130,9 @@ impl GatewayState {
                     .is_some_and(|time| time >= DOWN_LIST_LIFETIME)
             {
                 gateway.catalog.states_changed();
+                for view in gateway.views.of(&server) {
+                    view.catalog.states_changed();
+                }
                 ListKind::ALL.iter().for_each(|kind| {
                     gateway.note_change(&server, *kind, false, &ChangeTarget::Everyone);
                 });

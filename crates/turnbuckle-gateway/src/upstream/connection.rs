@@ -599,6 +599,12 @@ impl ConnectionState {
 
     /// Returns the name of the server if clients see several servers as one.
     pub(super) fn server_label(&self) -> Option<Arc<str>> {
+        if self
+            .session_client()
+            .is_some_and(|client| client.is_of_view())
+        {
+            return None;
+        }
         self.events.upgrade()?.server_label(&self.server)
     }
 

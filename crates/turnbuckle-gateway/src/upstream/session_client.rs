@@ -13,6 +13,7 @@ use crate::{
         url_elicitation,
     },
     convert,
+    observation::CallRecord,
     tasks::{self, ids::RelatedTask},
 };
 
@@ -21,6 +22,8 @@ pub(crate) struct SessionClient {
     stream: GeneralStream,
     revision: Revision,
     capabilities: ClientCapabilities,
+    /// Whether the client uses a view, and so knows which server it uses.
+    is_of_view: bool,
 }
 
 impl SessionClient {
@@ -33,7 +36,15 @@ impl SessionClient {
             stream: request.general_stream()?,
             revision: request.revision(),
             capabilities: capabilities.clone(),
+            is_of_view: request
+                .attached::<CallRecord>()
+                .is_some_and(|record| record.is_of_view),
         })
+    }
+
+    /// Returns whether the client knows which server it uses.
+    pub(super) fn is_of_view(&self) -> bool {
+        self.is_of_view
     }
 
     pub(super) fn revision(&self) -> Revision {

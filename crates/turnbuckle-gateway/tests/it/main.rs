@@ -40,3 +40,4 @@ mod tasks;
 mod trace_context;
 mod upstreams;
 mod url_elicitation;
+mod views;
