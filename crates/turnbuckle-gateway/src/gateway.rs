@@ -31,7 +31,7 @@ use crate::{
     catalog::{
         Catalog, CatalogSettings,
         uris::own_uri,
-        views::{Views, single},
+        views::{ViewTable, single},
     },
     convert::{self, ListKind},
     hops::GatewayId,
@@ -314,7 +314,7 @@ impl Gateway {
                 reloading: tokio::sync::Mutex::default(),
                 catalog: Catalog::new(self.catalog),
                 front: Mutex::default(),
-                views: Views::default(),
+                views: ViewTable::default(),
                 is_view: false,
                 watched: Mutex::default(),
                 rates: Arc::new(RateLimits::new(self.rate_limit)),
@@ -478,7 +478,7 @@ pub(crate) struct GatewayState {
     /// The server that clients use, once it has started.
     front: Mutex<Option<Server>>,
     /// The servers in front of one upstream server each. Empty for a view.
-    pub(crate) views: Views,
+    pub(crate) views: ViewTable,
     pub(crate) is_view: bool,
     /// The connections of clients that are watched for their end.
     pub(crate) watched: Mutex<HashSet<SessionKey>>,
@@ -505,7 +505,7 @@ impl GatewayEvents for GatewayState {
 
     fn resource_updated(&self, server: &Arc<UpstreamServer>, uri: &str, target: &ChangeTarget) {
         self.announce_update(server, uri, target);
-        for view in self.views.of(server) {
+        for view in self.views.of_server(server) {
             view.announce_update(server, uri, target);
         }
     }
@@ -643,7 +643,7 @@ impl GatewayState {
             reloading: tokio::sync::Mutex::default(),
             catalog: Catalog::new(self.catalog.settings),
             front: Mutex::default(),
-            views: Views::default(),
+            views: ViewTable::default(),
             is_view: true,
             watched: Mutex::default(),
             rates: Arc::clone(&self.rates),
@@ -688,7 +688,7 @@ impl GatewayState {
     /// Notes that a list of a server may have changed.
     pub(crate) fn invalidate(&self, server: &UpstreamServer, kind: ListKind) {
         self.catalog.invalidate(kind);
-        for view in self.views.of(server) {
+        for view in self.views.of_server(server) {
             view.catalog.invalidate(kind);
         }
     }

@@ -117,7 +117,7 @@ impl GatewayState {
             };
             let changes = self.visible_changes(changes).await;
             for (server, targets) in &changes {
-                for view in self.views.of(server) {
+                for view in self.views.of_server(server) {
                     view.announce_to(group, targets);
                 }
             }

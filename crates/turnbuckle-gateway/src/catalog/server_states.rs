@@ -103,7 +103,7 @@ impl GatewayState {
     /// The state of a server has changed.
     pub(crate) fn note_state(&self, server: &UpstreamServer, state: UpstreamState) {
         self.catalog.states_changed();
-        for view in self.views.of(server) {
+        for view in self.views.of_server(server) {
             view.catalog.states_changed();
         }
         let (Some(gateway), Some(server)) = (self.this(), self.server_named(server.name())) else {
@@ -130,7 +130,7 @@ impl GatewayState {
                     .is_some_and(|time| time >= DOWN_LIST_LIFETIME)
             {
                 gateway.catalog.states_changed();
-                for view in gateway.views.of(&server) {
+                for view in gateway.views.of_server(&server) {
                     view.catalog.states_changed();
                 }
                 ListKind::ALL.iter().for_each(|kind| {

@@ -1,4 +1,4 @@
-//! Views: one upstream server as a server of its own, with its own names, beside the one in front of all servers.
+//! Views: one upstream server as a server of its own, with its own names, in addition to the one in front of all servers.
 //!
 //! A view has the connections, policies, locks, limits and audit log of the gateway. Its sessions, names and lists are its own.
 
@@ -17,15 +17,15 @@ use crate::{
 
 /// The views that were requested, by the name of their server.
 #[derive(Default)]
-pub(crate) struct Views(Mutex<HashMap<String, Arc<GatewayState>>>);
+pub(crate) struct ViewTable(Mutex<HashMap<String, Arc<GatewayState>>>);
 
 impl RunningGateway {
-    /// Returns the server in front of one upstream server alone, to be served beside [`server`](Self::server). `None` if
-    /// there is no server with this name.
+    /// Returns the server in front of one upstream server alone, to be served in addition to [`server`](Self::server).
+    /// `None` if no upstream server has this name.
     ///
-    /// Names of tools and prompts have no prefix. Connections, policies, tool locks, rate limits and the audit log are those
-    /// of the gateway; sessions are separate. After a [reload](Self::reload), it is the server that has the name then. If
-    /// there is none, it has no items, and a later server with the name needs another call of this function.
+    /// Names of tools and prompts are not prefixed. Connections, policies, tool locks, rate limits and the audit log are those
+    /// of the gateway; sessions are separate. After a [reload](Self::reload), it is in front of the new server with
+    /// the name. If that was removed, lists are empty, and a later server with the name needs another call of this function.
     pub fn server_of(&self, name: &str) -> Option<Server> {
         let state = self.state();
         // Under the lock, so that a reload that replaces the servers now replaces those of a new view too.
@@ -40,15 +40,15 @@ impl RunningGateway {
     }
 }
 
-impl Views {
+impl ViewTable {
     /// Returns the views of a server.
-    pub(crate) fn of(&self, server: &UpstreamServer) -> Vec<Arc<GatewayState>> {
+    pub(crate) fn of_server(&self, server: &UpstreamServer) -> Vec<Arc<GatewayState>> {
         let views = lock(&self.0);
-        let of_server = |view: &&Arc<GatewayState>| {
+        let shows_server = |view: &&Arc<GatewayState>| {
             let shown = view.only_server();
             shown.is_some_and(|shown| shown.id == server.id)
         };
-        views.values().filter(of_server).cloned().collect()
+        views.values().filter(shows_server).cloned().collect()
     }
 
     /// Returns all views.
@@ -74,7 +74,7 @@ impl Views {
     }
 }
 
-/// Returns the servers of a view. Names have no prefix.
+/// Returns the servers of a view. Names are not prefixed.
 pub(crate) fn single(server: &Arc<UpstreamServer>) -> ServerSet {
     ServerSet::new(vec![Arc::clone(server)], false)
 }

@@ -1,4 +1,4 @@
-//! Views: one of several servers alone, beside the server in front of all.
+//! Views: one of several servers alone, in addition to the server in front of all.
 
 use std::time::Duration;
 

@@ -293,7 +293,7 @@ impl EncodedChange {
     }
 
     /// Returns whether a session may be among those that are notified, as far as its id shows.
-    pub(crate) fn may_concern(&self, session: SessionId) -> bool {
+    pub(crate) fn may_be_for(&self, session: SessionId) -> bool {
         match &self.target {
             // Its principal is stored with the session.
             None | Some(ChangeTarget::Principal(_)) => true,
@@ -302,7 +302,7 @@ impl EncodedChange {
     }
 
     /// Returns whether a session is among those that are notified, if it is subscribed.
-    pub(crate) fn concerns(&self, session: SessionId, principal: Option<&Principal>) -> bool {
+    pub(crate) fn is_for(&self, session: SessionId, principal: Option<&Principal>) -> bool {
         let target = self.target.as_ref();
         target.is_none_or(|target| is_target(target, principal, Some(session)))
     }

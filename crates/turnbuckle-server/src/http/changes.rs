@@ -137,9 +137,9 @@ async fn notify_all(
             notify_direct(endpoint, subscribers, announcement).await
         }
         Ok(announcement) => {
-            let may_concern =
-                |subscriber: &&ChangeSubscriber| announcement.may_concern(subscriber.session_id);
-            subscribers.iter().filter(may_concern).collect()
+            let may_be_notified =
+                |subscriber: &&ChangeSubscriber| announcement.may_be_for(subscriber.session_id);
+            subscribers.iter().filter(may_be_notified).collect()
         }
         Err(SubscriberLagged { .. }) => subscribers.iter().collect(),
     };

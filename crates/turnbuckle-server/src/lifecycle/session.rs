@@ -367,7 +367,7 @@ pub(crate) fn notification_for(
     runtime: &SessionRuntime,
     announcement: &EncodedChange,
 ) -> Option<Bytes> {
-    if !announcement.concerns(id, record.principal.as_ref()) {
+    if !announcement.is_for(id, record.principal.as_ref()) {
         return None;
     }
     let rules = rules(record);

@@ -139,8 +139,8 @@ impl Server {
         self.publish(ServerChange::ElicitationCompleted { id: id.into() });
     }
 
-    /// Notifies only the clients of a target of a change: for a [relay](crate::relay::Relay) whose clients do not see the
-    /// same. Like every change, it reaches those that are subscribed to it.
+    /// Notifies only the clients of a target of a change: for a [relay](crate::relay::Relay), if its clients see
+    /// different things. Like every change, it reaches those that are subscribed to it.
     pub fn publish_to(&self, target: ChangeTarget, change: ServerChange) {
         self.publish(match target {
             ChangeTarget::Everyone => change,

@@ -45,7 +45,7 @@ pub(crate) fn is_target(
         }
         ChangeTarget::Principal(expected) => is_principal(expected),
         ChangeTarget::Sessionless(expected) => session.is_none() && is_principal(expected),
-        // Of a newer store: nobody, because the clients are not known.
+        // Of a newer store: no client, because the target is not known.
         _ => false,
     }
 }
