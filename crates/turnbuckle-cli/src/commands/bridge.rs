@@ -51,7 +51,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 ///
 /// Clients of any protocol revision connect to http://127.0.0.1:8322/mcp by default, and call servers of any revision
 /// and transport. Several servers become one: tools and prompts get the name of their server as a prefix. A server that
-/// cannot be reached is left out, and tried again.
+/// cannot be reached is left out, and tried again. Each server is also served alone, at /mcp/NAME.
 ///
 /// The address is printed to stdout, everything else to stderr. /healthz responds with status 200, /readyz too if a
 /// server can be reached, and with 503 otherwise. Old clients use HTTP+SSE at /sse. Programs that were started end with
@@ -239,7 +239,7 @@ impl BridgeCommand {
                 let gateway = or_interrupted(self.start(&servers, None, context)).await?;
                 startup_message::socket(path, &gateway.status()).print(context);
                 let serving = socket.serve(gateway.server(), &mut signals, SHUTDOWN_TIMEOUT);
-                let done = or_terminal_closed(serving, reloader, &gateway).await;
+                let done = or_terminal_closed(serving, reloader, &gateway, || Ok(())).await;
                 close(&gateway, signals).await;
                 done
             }
@@ -264,13 +264,20 @@ impl BridgeCommand {
         };
         let readiness = gateway.clone();
         let done = async {
-            let http = listener
+            let mut http = listener
                 .into_server(gateway.server(), &settings, context)?
                 .readiness(move || readiness.is_ready());
+            let named = http.named_servers(access);
+            let serve_each = || {
+                let names = gateway.status().into_iter().map(|server| server.name);
+                named.set(names.collect(), |name| gateway.server_of(name))
+            };
+            serve_each()?;
             startup_message::http(http.authorities(), access, &gateway.status()).print(context);
-            http.serve(&mut signals, context).await
+            let serving = http.serve(&mut signals, context);
+            or_terminal_closed(serving, reloader, &gateway, serve_each).await
         };
-        let done = or_terminal_closed(done, reloader, &gateway).await;
+        let done = done.await;
         close(&gateway, signals).await;
         done
     }
@@ -295,7 +302,7 @@ impl BridgeCommand {
         let stdio = Stdio::new(gateway.server()).received(first.input);
         let stdio = stdio.shutdown(async move { end.recv().await });
         let serving = async { Ok(stdio.serve().await?) };
-        let done = or_terminal_closed(serving, reloader, &gateway).await;
+        let done = or_terminal_closed(serving, reloader, &gateway, || Ok(())).await;
         close(&gateway, signals).await;
         done
     }
@@ -393,15 +400,17 @@ fn start_error(error: &StartError, servers: &[BridgedServer]) -> CliError {
     failure.hint(format!("`{info}` shows the reason"))
 }
 
-/// Serves and reloads, until serving ends or the terminal of the bridge is closed.
+/// Serves and reloads, until serving ends or the terminal of the bridge is closed. `changed` is called when there are
+/// other servers.
 async fn or_terminal_closed(
     serving: impl Future<Output = Result>,
     reloader: Reloader<'_>,
     gateway: &RunningGateway,
+    changed: impl Fn() -> Result,
 ) -> Result {
     tokio::select! {
         done = serving => done,
-        () = reloader.run(gateway) => Ok(()),
+        () = reloader.run(gateway, changed) => Ok(()),
     }
 }
 

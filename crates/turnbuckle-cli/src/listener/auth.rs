@@ -137,6 +137,12 @@ impl CallerAuth {
         Ok(())
     }
 
+    /// Returns the URL that clients use: the audience, or that of the listen address.
+    pub(crate) fn resource(&self, authority: &str) -> String {
+        let local = || format!("http://{authority}/mcp");
+        self.audience.clone().unwrap_or_else(local)
+    }
+
     /// Returns the host of the audience, if it is set.
     pub(crate) fn host(&self) -> Option<String> {
         let audience = HttpUrl::parse(self.audience.as_deref()?).ok()?;
@@ -158,14 +164,13 @@ mod verification {
     use super::CallerAuth;
     use crate::error::{CliError, Result};
 
-    /// Requires authentication for all requests.
+    /// Requires authentication for all requests to the server at the URL `resource`. Tokens for `audience` are accepted, too.
     pub(crate) fn require_auth(
         http: Http,
         authorization: &CallerAuth,
-        authority: &str,
+        resource: &str,
+        audience: Option<&str>,
     ) -> Result<Http> {
-        let local = || format!("http://{authority}/mcp");
-        let resource = authorization.audience.clone().unwrap_or_else(local);
         let resource_server = ResourceServer::new(resource, Arc::new(HttpFetcher::trusted()));
         let resource_server =
             resource_server.map_err(|error| CliError::could_not_run(error.to_string()))?;
@@ -176,6 +181,9 @@ mod verification {
             resource_server = resource_server
                 .issuer(TrustedIssuer::jwt(issuer))
                 .republish_issuer_metadata();
+        }
+        if let Some(audience) = audience {
+            resource_server = resource_server.audience(audience);
         }
         for token in &authorization.tokens {
             resource_server =
@@ -201,7 +209,7 @@ mod verification {
     use crate::error::{CliError, Result};
 
     /// Returns an error: this build cannot verify tokens.
-    pub(crate) fn require_auth(_: Http, _: &CallerAuth, _: &str) -> Result<Http> {
+    pub(crate) fn require_auth(_: Http, _: &CallerAuth, _: &str, _: Option<&str>) -> Result<Http> {
         Err(CliError::could_not_run(
             "this build cannot verify tokens: it was built without the feature `tls`",
         ))

@@ -1,14 +1,26 @@
 //! Serves on HTTP.
 
-use std::{io, net::SocketAddr, num::NonZeroUsize, time::Duration};
+use std::{
+    collections::BTreeSet,
+    io,
+    net::SocketAddr,
+    num::NonZeroUsize,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use tokio::{net::TcpListener, sync::oneshot};
 use turnbuckle_server::{
     Server,
-    http::{Http, HttpSse},
+    http::{Http, HttpSse, PathServers},
 };
+use turnbuckle_text::percent;
 
-use super::{ClientAccess, auth, machine::MachineNames};
+use super::{
+    ClientAccess,
+    auth::{self, CallerAuth},
+    machine::MachineNames,
+};
 use crate::{
     context::CommandContext,
     error::{CliError, Result},
@@ -50,24 +62,18 @@ impl HttpListener {
         context: &CommandContext,
     ) -> Result<HttpServer> {
         let access = settings.access;
-        let mut http = Http::new(server)
-            .health_path("/healthz")
-            .trailing_slash()
-            .host_setting("--allow-host")
-            .shutdown_timeout(settings.shutdown_timeout);
-        if let Some(max) = settings.max_connections {
-            http = http.max_connections(max.get());
-        }
         let machine = MachineNames::detect(&context.environment);
         // Only with tokens: a web page that uses DNS rebinding to claim such a name lacks a token.
         let own_hosts = machine
             .hosts()
             .filter(|_| access.authorization.is_some() && !self.bound.ip().is_loopback());
-        // The other hosts were validated when the settings were read.
-        for host in access.hosts.iter().cloned().chain(own_hosts) {
-            http = http
-                .try_allow_host(&host)
-                .map_err(|error| CliError::could_not_run(error.to_string()))?;
+        let hosts: Vec<_> = access.hosts.iter().cloned().chain(own_hosts).collect();
+        let mut http = with_hosts(Http::new(server), &hosts)?
+            .health_path("/healthz")
+            .trailing_slash()
+            .shutdown_timeout(settings.shutdown_timeout);
+        if let Some(max) = settings.max_connections {
+            http = http.max_connections(max.get());
         }
         let authorities = if access.authorization.is_some() {
             machine.authorities(self.bound)
@@ -78,10 +84,12 @@ impl HttpListener {
             http = http.http_sse(HttpSse::new().also_at("/mcp/sse", "/mcp/messages"));
         }
         if let Some(authorization) = &access.authorization {
-            http = auth::require_auth(http, authorization, &authorities[0])?;
+            let resource = authorization.resource(&authorities[0]);
+            http = auth::require_auth(http, authorization, &resource, None)?;
         }
         Ok(HttpServer {
             http,
+            hosts,
             listener: self.listener,
             authorities,
         })
@@ -92,6 +100,8 @@ impl HttpListener {
 #[derive(Debug)]
 pub(crate) struct HttpServer {
     http: Http,
+    /// The hosts that requests may name, in addition to the address.
+    hosts: Vec<String>,
     listener: TcpListener,
     authorities: Vec<String>,
 }
@@ -107,6 +117,22 @@ impl HttpServer {
     pub(crate) fn readiness(mut self, is_ready: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.http = self.http.readiness_path("/readyz", is_ready);
         self
+    }
+
+    /// Also serves the servers at `/mcp/NAME` that the returned value gets, to the same callers.
+    #[allow(dead_code, reason = "used by the optional command `bridge`")]
+    pub(crate) fn named_servers<'a>(&mut self, access: &'a ClientAccess) -> NamedServers<'a> {
+        let servers = PathServers::default();
+        self.http = self.http.clone().path_servers(&servers);
+        NamedServers {
+            servers,
+            names: Mutex::default(),
+            hosts: self.hosts.clone(),
+            authorization: access
+                .authorization
+                .as_ref()
+                .map(|authorization| (authorization, authorization.resource(&self.authorities[0]))),
+        }
     }
 
     /// Serves until a signal arrives, then lets running calls finish; a second signal aborts them.
@@ -133,6 +159,60 @@ impl HttpServer {
             () = signals.recv() => Err(CliError::interrupted()),
         }
     }
+}
+
+/// The servers at `/mcp/NAME`.
+#[derive(Debug)]
+pub(crate) struct NamedServers<'a> {
+    servers: PathServers,
+    names: Mutex<BTreeSet<String>>,
+    hosts: Vec<String>,
+    /// The authentication of callers, and the URL of the server above.
+    authorization: Option<(&'a CallerAuth, String)>,
+}
+
+#[allow(dead_code, reason = "used by the optional command `bridge`")]
+impl NamedServers<'_> {
+    /// Serves exactly the servers with these names. Those that are served already are not touched.
+    pub(crate) fn set(
+        &self,
+        names: BTreeSet<String>,
+        find: impl Fn(&str) -> Option<Server>,
+    ) -> Result {
+        let mut known = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        for removed in known.difference(&names) {
+            self.servers.remove(removed);
+        }
+        known.retain(|name| names.contains(name));
+        for name in names {
+            if let Some(server) = find(&name).filter(|_| !known.contains(&name)) {
+                self.servers.insert(&*name, self.http(&name, server)?);
+                known.insert(name);
+            }
+        }
+        Ok(())
+    }
+
+    fn http(&self, name: &str, server: Server) -> Result<Http> {
+        let http = with_hosts(Http::new(server), &self.hosts)?;
+        let Some((authorization, above)) = &self.authorization else {
+            return Ok(http);
+        };
+        let name = percent::encode_segment(name);
+        let resource = format!("{}/{name}", above.trim_end_matches('/'));
+        // Tokens for the server above are valid on all paths; those for one path only there.
+        auth::require_auth(http, authorization, &resource, Some(above))
+    }
+}
+
+/// Allows hosts, which were validated when the settings were read.
+fn with_hosts(http: Http, hosts: &[String]) -> Result<Http> {
+    hosts
+        .iter()
+        .try_fold(http.host_setting("--allow-host"), |http, host| {
+            http.try_allow_host(host)
+                .map_err(|error| CliError::could_not_run(error.to_string()))
+        })
 }
 
 fn bind_error(address: SocketAddr, default_port: u16, error: &io::Error) -> CliError {

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::{
     sandbox::Sandbox,
-    serve_process::{ServeProcess, processes_with},
+    serve_process::{ServeProcess, get, processes_with},
 };
 
 /// The path of the binary.
@@ -40,6 +40,15 @@ fn wait_for_tools(sandbox: &Sandbox, bridge: &ServeProcess, fits: impl Fn(&str) 
     }
 }
 
+/// Waits until a path is not found.
+fn wait_for_404(url: &str) {
+    let started_at = Instant::now();
+    while !get(url).starts_with("HTTP/1.1 404") {
+        assert!(started_at.elapsed() < RELOAD_TIMEOUT, "{url}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn a_changed_file_adds_and_removes_servers_and_keeps_the_others() {
     let sandbox = Sandbox::new();
@@ -58,6 +67,10 @@ fn a_changed_file_adds_and_removes_servers_and_keeps_the_others() {
         tools.contains("kept_checkpoint_list") && tools.contains("other_checkpoint_list")
     });
     assert!(!processes_with(&data("other-data")).is_empty());
+    let other_alone = format!("{}/other", bridge.address);
+    let listed = sandbox.run(&["tools", &other_alone]);
+    assert!(listed.contains("checkpoint_list"), "{listed}");
+    assert!(!listed.contains("other_"), "{listed}");
 
     // Broken: everything stays, and the error is printed.
     sandbox.write(FILE, &format!("{kept}{other}nonsense = 1\n"));
@@ -70,6 +83,10 @@ fn a_changed_file_adds_and_removes_servers_and_keeps_the_others() {
     sandbox.write(FILE, &kept);
     bridge.signal(Signal::HUP);
     wait_for_tools(&sandbox, &bridge, |tools| !tools.contains("other_"));
+    wait_for_404(&other_alone);
+    let kept_alone = format!("{}/kept", bridge.address);
+    let listed = sandbox.run(&["tools", &kept_alone]);
+    assert!(listed.contains("checkpoint_list"), "{listed}");
     let started_at = Instant::now();
     while !processes_with(&data("other-data")).is_empty() {
         assert!(

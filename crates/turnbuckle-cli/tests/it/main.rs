@@ -10,6 +10,7 @@ mod bridge_config;
 mod bridge_front;
 #[cfg(target_os = "linux")]
 mod bridge_hostile;
+mod bridge_paths;
 mod bridge_policy;
 #[cfg(target_os = "linux")]
 mod bridge_processes;

@@ -294,7 +294,7 @@ impl Issuer {
         Self { url, key }
     }
 
-    fn token(&self, subject: &str, audience: &str) -> String {
+    pub(crate) fn token(&self, subject: &str, audience: &str) -> String {
         self.token_with_scope(subject, audience, "")
     }
 

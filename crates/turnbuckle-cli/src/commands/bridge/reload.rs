@@ -71,8 +71,8 @@ impl<'a> Reloader<'a> {
         &mut self.warnings
     }
 
-    /// Reloads until the terminal of the bridge is closed.
-    pub(super) async fn run(mut self, gateway: &RunningGateway) {
+    /// Reloads until the terminal of the bridge is closed. `changed` is called when there are other servers.
+    pub(super) async fn run(mut self, gateway: &RunningGateway, changed: impl Fn() -> Result) {
         loop {
             tokio::select! {
                 () = self.hangup.recv() => {
@@ -92,7 +92,10 @@ impl<'a> Reloader<'a> {
             }
             let message = match self.reload(gateway).await {
                 Ok(changes) if changes.is_empty() => continue,
-                Ok(changes) => changes,
+                Ok(changes) => match changed() {
+                    Ok(()) => changes,
+                    Err(failure) => failure.render(),
+                },
                 Err(failure) => format!("the servers stay as they are\n{}", failure.render()),
             };
             self.context.ui.print(&message);
