@@ -439,6 +439,9 @@ fn only_the_start_of_a_long_line_is_searched() {
         let line = |words: usize| word.repeat(words) + definition;
 
         assert_eq!(definitions(rules, &[&line(3)]).len(), 1, "{language}");
-        assert!(definitions(rules, &[&line(250_000)]).is_empty(), "{language}");
+        assert!(
+            definitions(rules, &[&line(250_000)]).is_empty(),
+            "{language}"
+        );
     }
 }
