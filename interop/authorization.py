@@ -321,13 +321,13 @@ class BridgedLogin(Login):
 
     def provider(self, stack, journal, key):
         """Starts an authorization server; returns its issuer."""
-        # The last one is the one behind, whose client has the key.
+        # The last one is the one behind, and its client `signer` has the key.
         switches = json.dumps(self.case.switches | {"key": str(key)})
         provider = stack.enter_context(Listening(PROVIDER.command("as.mjs", switches), journal))
         return f"http://127.0.0.1:{provider.port}{provider.path or ''}"
 
     def within_home(self, *arguments):
-        """The command line of `turnbuckle` with a home of its own, whose browser logs in at once."""
+        """The command line of `turnbuckle` with a home of its own, and a browser that logs in at once."""
         environment = {"HOME": self.home, "DISPLAY": ":0", "PATH": f"{HERE / 'auth'}:{os.environ['PATH']}"}
         for name in ("CONFIG", "STATE", "DATA"):
             environment[f"XDG_{name}_HOME"] = self.home / name.lower()

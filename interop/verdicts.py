@@ -28,7 +28,7 @@ DIFFERENCES = [
     ("everything, legacy", r" input\.missing-capability(-status)?$",
      "a tool of a legacy server says in its result what it needs"),
     ("everything, modern", r"^2025-11-25 elicitation\.complete-known$",
-     "a modern server has no ids of elicitations; the bridge gives them ids, and sends the notification"),
+     "elicitations of a modern server lack ids; the bridge adds them, and sends the notification"),
     ("turnbuckle serve, modern", r"^2025-11-25 tasks\.never-as-task$",
      "a legacy client may request a task for each tool of a modern server, which the bridge then runs"),
 ]
