@@ -6,6 +6,8 @@
 //!
 //! [`OAuth`] runs them in order for an HTTP client and keeps the result in a [`TokenStore`]. It reaches the user
 //! through a [`UserAgent`]; [`LoopbackUserAgent`] uses the browser of this machine.
+//!
+//! A server that calls other servers for its callers gets tokens for them with a [`TokenExchange`].
 
 pub mod authorization;
 pub mod device;
@@ -21,6 +23,7 @@ mod safe_url;
 mod store;
 #[cfg(test)]
 mod tests;
+mod token_exchange;
 mod user_agent;
 
 pub use oauth::{DpopMode, GrantType, OAuth, Revocation};
@@ -28,4 +31,5 @@ pub use store::{
     EncryptionKey, FileEncryption, FileStore, Keyring, MemoryStore, StoreLock, StoredLogin,
     TokenStore,
 };
+pub use token_exchange::{CallerCredentials, TokenExchange};
 pub use user_agent::{LoopbackUserAgent, UserAgent};

@@ -37,6 +37,8 @@ pub enum AuthorizationStep {
     Assertion,
     /// Requesting a token.
     Token,
+    /// Exchanging the token of a caller.
+    Exchange,
     /// Refreshing a token.
     Refresh,
     /// Revoking a token.
@@ -142,6 +144,7 @@ impl AuthorizationStep {
             Self::DeviceCode => "waiting for a login with a device code",
             Self::Assertion => "getting an assertion from the identity provider",
             Self::Token => "requesting a token",
+            Self::Exchange => "exchanging the token of a caller",
             Self::Refresh => "refreshing the token",
             Self::Revocation => "revoking the token",
             Self::Use => "using the token",

@@ -71,6 +71,7 @@ pub struct ResourceServer {
     dpop: DpopPolicy,
     proof_verifier: ProofVerifier,
     metadata_settings: MetadataSettings,
+    allows_token_exchange: bool,
     verified: TokenCache<claims::VerifiedToken>,
     rejected: TokenCache<rejection::TokenError>,
     fetch: Arc<dyn Fetch>,
@@ -117,6 +118,7 @@ impl ResourceServer {
             dpop: DpopPolicy::default(),
             proof_verifier: ProofVerifier::default(),
             metadata_settings: MetadataSettings::default(),
+            allows_token_exchange: false,
             verified: TokenCache::new(4_096),
             rejected: TokenCache::new(4_096),
             fetch,
@@ -240,6 +242,17 @@ impl ResourceServer {
     #[must_use]
     pub fn republish_issuer_metadata(mut self) -> Self {
         self.metadata_settings.republish = true;
+        self
+    }
+
+    /// Lets handlers exchange the tokens of callers for tokens for other servers (RFC 8693); see
+    /// [`exchangeable_token`](turnbuckle_protocol::authenticator::Authenticator::exchangeable_token). `false` by default.
+    ///
+    /// Static tokens and tokens that are bound to a key are never exchanged: no authorization server knows the former, and
+    /// the latter need proofs of the caller.
+    #[must_use]
+    pub fn allow_token_exchange(mut self, allowed: bool) -> Self {
+        self.allows_token_exchange = allowed;
         self
     }
 

@@ -27,6 +27,19 @@ pub trait Authenticator: Send + Sync + 'static {
     ///
     /// Returns `None` if there is nothing at that path.
     fn metadata_document<'a>(&'a self, path: &'a str) -> Option<BoxFuture<'a, MetadataDocument>>;
+
+    /// Returns the access token of a request that was authenticated as `caller`, if handlers may exchange it for tokens
+    /// for other servers (RFC 8693). It must not be sent to those servers itself.
+    ///
+    /// `None` by default: no token outlives the authentication of its request.
+    fn exchangeable_token<'a>(
+        &self,
+        request: AuthRequest<'a>,
+        caller: &Principal,
+    ) -> Option<&'a str> {
+        let _ = (request, caller);
+        None
+    }
 }
 
 impl<G: Authenticator + ?Sized> Authenticator for Arc<G> {
@@ -43,6 +56,14 @@ impl<G: Authenticator + ?Sized> Authenticator for Arc<G> {
 
     fn metadata_document<'a>(&'a self, path: &'a str) -> Option<BoxFuture<'a, MetadataDocument>> {
         (**self).metadata_document(path)
+    }
+
+    fn exchangeable_token<'a>(
+        &self,
+        request: AuthRequest<'a>,
+        caller: &Principal,
+    ) -> Option<&'a str> {
+        (**self).exchangeable_token(request, caller)
     }
 }
 

@@ -33,7 +33,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 pub(crate) use auth::SharedAuthenticator;
 use auth::WebOrigin;
-pub use auth::{AuthLayer, AuthService};
+pub use auth::{AuthLayer, AuthService, CallerToken};
 pub use body::ResponseBody;
 pub use connection::{Listener, MemoryConnector, MemoryListener, memory};
 use endpoint::Endpoint;

@@ -4,12 +4,16 @@ mod identity_assertion;
 pub(super) mod request;
 #[cfg(test)]
 mod tests;
+mod token_exchange;
+
+use std::time::Duration;
 
 pub use identity_assertion::{IdentityProvider, request_id_jag};
 pub use request::{DpopBinding, TokenEndpoint};
 use request::{TokenPost, TokenRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+pub use token_exchange::{ExchangeRequest, exchange_token};
 use turnbuckle_text::percent::Form;
 
 use super::{
@@ -43,6 +47,14 @@ pub struct Tokens {
     /// The ID token, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id_token: Option<Secret>,
+}
+
+impl Tokens {
+    /// Returns how long the access token is still valid, if known.
+    pub(super) fn remaining_lifetime(&self) -> Option<Duration> {
+        let seconds = self.expires?.saturating_sub(unix_time::now());
+        Some(Duration::from_secs(seconds))
+    }
 }
 
 /// The type of an access token, which determines the way it is sent.
@@ -312,6 +324,10 @@ pub(super) fn token_error(
         Some("invalid_grant") if step == AuthorizationStep::Refresh => (
             "the refresh token has expired or was revoked",
             "log in again",
+        ),
+        Some("invalid_grant" | "invalid_request") if step == AuthorizationStep::Exchange => (
+            "the authorization server does not accept the token of the caller",
+            "see its response; the token may have expired, or be from an issuer that the authorization server does not trust",
         ),
         Some("invalid_grant") => (
             "the code or assertion is invalid or expired",

@@ -36,6 +36,16 @@ impl Authenticator for ResourceServer {
     fn metadata_document<'a>(&'a self, path: &'a str) -> Option<BoxFuture<'a, MetadataDocument>> {
         self.metadata_document_at(path)
     }
+
+    fn exchangeable_token<'a>(&self, request: AuthRequest<'a>, _: &Principal) -> Option<&'a str> {
+        if !self.allows_token_exchange {
+            return None;
+        }
+        let credentials = AuthorizationHeader::parse(request.authorization).ok()??;
+        let is_issued = credentials.scheme == TokenScheme::Bearer
+            && self.find_static_token(credentials.token).is_none();
+        is_issued.then_some(credentials.token)
+    }
 }
 
 impl ResourceServer {

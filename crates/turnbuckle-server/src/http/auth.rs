@@ -9,6 +9,7 @@ mod layer;
 use std::{future::poll_fn, net::SocketAddr, pin::pin, sync::Arc, task::Poll};
 
 use ::http::{Method, Response, request::Parts};
+pub use authenticator::CallerToken;
 use authenticator::DOCUMENT_METHODS;
 pub(crate) use authenticator::SharedAuthenticator;
 use bytes::Bytes;
@@ -37,6 +38,7 @@ impl Http {
     /// preflight requests need no credentials either.
     ///
     /// Handlers do not see the headers `Authorization` and `DPoP`: a token is only for this server and must not be passed on.
+    /// A [`CallerToken`] can be exchanged, if the authenticator allows it.
     ///
     /// ```
     /// use std::{collections::BTreeSet, sync::Arc};

@@ -2,7 +2,10 @@
 
 use turnbuckle_text::percent::Form;
 
-use super::{TokenEndpoint, invalid_response, is_token, parse_token_response, request::TokenPost};
+use super::{
+    TokenEndpoint, invalid_response, is_token, parse_token_response, request::TokenPost,
+    token_exchange::TOKEN_EXCHANGE,
+};
 use crate::{
     AuthorizationError, AuthorizationServer, AuthorizationStep, Scopes, Secret,
     client::{authorization::scope_value, registration::ClientRegistration},
@@ -10,7 +13,6 @@ use crate::{
 };
 
 const STEP: AuthorizationStep = AuthorizationStep::Assertion;
-const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 

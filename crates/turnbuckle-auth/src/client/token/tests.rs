@@ -1,8 +1,10 @@
-//! The grants. `responses` tests token responses, `bound` DPoP, `identity_assertion` the grant of an identity provider.
+//! The grants. `responses` tests token responses, `bound` DPoP, `identity_assertion` the grant of an identity provider,
+//! `token_exchange` the exchange of tokens.
 
 mod bound;
 mod identity_assertion;
 mod responses;
+mod token_exchange;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};

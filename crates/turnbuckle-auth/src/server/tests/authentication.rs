@@ -1,7 +1,10 @@
 //! Accepted tokens, and challenges for requests without one.
 
 use serde_json::json;
-use turnbuckle_protocol::{Principal, authenticator::Authenticator as _};
+use turnbuckle_protocol::{
+    Principal,
+    authenticator::{AuthRequest, Authenticator as _},
+};
 use turnbuckle_spec_coverage::req;
 
 use super::fixture::{AuthFixture, ISSUER, bearer, challenge, send};
@@ -137,4 +140,26 @@ async fn only_exact_static_tokens_are_accepted() {
             .metadata_document("/.well-known/oauth-protected-resource")
             .is_none()
     );
+}
+
+#[test]
+fn only_bearer_tokens_of_issuers_can_be_exchanged_and_only_if_allowed() {
+    let server = |allowed| {
+        AuthFixture::new()
+            .server()
+            .static_token(Secret::new("static-token"), Principal::new("local", "one"))
+            .allow_token_exchange(allowed)
+    };
+    let exchangeable = |allowed: bool, header: &str| {
+        let headers = [header];
+        let request = AuthRequest::new("POST", "/mcp", &headers, &[]);
+        let token = server(allowed).exchangeable_token(request, &Principal::default());
+        token.map(str::to_owned)
+    };
+
+    assert_eq!(exchangeable(true, "Bearer a.b.c").as_deref(), Some("a.b.c"));
+    assert_eq!(exchangeable(false, "Bearer a.b.c"), None);
+    for header in ["DPoP a.b.c", "Bearer static-token", "Basic a", "Bearer", ""] {
+        assert_eq!(exchangeable(true, header), None, "{header}");
+    }
 }

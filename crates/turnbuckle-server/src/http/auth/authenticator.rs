@@ -15,9 +15,25 @@ use turnbuckle_protocol::{
     authenticator::{AuthRejection, AuthRequest, Authenticator, MetadataDocument},
     jsonrpc,
 };
+use turnbuckle_text::Secret;
 
 pub(crate) const DPOP: HeaderName = HeaderName::from_static("dpop");
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+
+/// The access token of an authenticated request, which may be exchanged for tokens for other servers (RFC 8693).
+///
+/// [`Context::get`](crate::Context::get) returns it if the authenticator
+/// [allows the exchange](Authenticator::exchangeable_token); no authenticator does by default. The token is only for this
+/// server and the authorization server: sending it to another server would let that server act as the caller here.
+#[derive(Clone, Debug)]
+pub struct CallerToken(Secret);
+
+impl CallerToken {
+    /// Returns the token, without its scheme.
+    pub fn secret(&self) -> &Secret {
+        &self.0
+    }
+}
 
 /// The authenticator of a server. It is also put into the extensions of the requests that it authenticated.
 #[derive(Clone)]
@@ -38,7 +54,8 @@ impl SharedAuthenticator {
     /// The principal in the extensions is replaced by that of the authenticator. The credentials are removed, so that
     /// handlers cannot pass them on.
     pub(crate) async fn authenticate(&self, parts: &mut Parts) -> Result<(), Response<Bytes>> {
-        let principal = self.check_credentials(parts).await.map_err(|rejection| {
+        let checked = self.check_credentials(parts).await;
+        let (principal, token) = checked.map_err(|rejection| {
             tracing::debug!(
                 status = rejection.status,
                 "authentication failed: {}",
@@ -50,11 +67,18 @@ impl SharedAuthenticator {
         parts.headers.remove(DPOP);
         parts.extensions.remove::<Principal>();
         parts.extensions.insert(principal);
+        parts.extensions.remove::<CallerToken>();
+        if let Some(token) = token {
+            parts.extensions.insert(token);
+        }
         parts.extensions.insert(self.clone());
         Ok(())
     }
 
-    async fn check_credentials(&self, parts: &Parts) -> Result<Arc<Principal>, AuthRejection> {
+    async fn check_credentials(
+        &self,
+        parts: &Parts,
+    ) -> Result<(Arc<Principal>, Option<CallerToken>), AuthRejection> {
         let authorization = header_values(&parts.headers, &AUTHORIZATION);
         let dpop = header_values(&parts.headers, &DPOP);
         let visit = AuthRequest::new(
@@ -63,7 +87,12 @@ impl SharedAuthenticator {
             &authorization,
             &dpop,
         );
-        self.0.authenticate(visit).await
+        let principal = self.0.authenticate(visit).await?;
+        let token = self.0.exchangeable_token(visit, &principal);
+        Ok((
+            principal,
+            token.map(|token| CallerToken(Secret::new(token))),
+        ))
     }
 
     /// Returns whether there is a public document at a path.

@@ -16,13 +16,13 @@ use turnbuckle_auth::{
 };
 use turnbuckle_protocol::authenticator::BoxFuture;
 use turnbuckle_server::{
-    Server, Tool,
-    http::{Http, HttpSse},
+    Context, Server, Tool,
+    http::{CallerToken, Http, HttpSse},
 };
 use turnbuckle_spec_coverage::req;
 
 use crate::{
-    http::test_client::{HttpTestClient, HttpTestResponse, Stream},
+    http::test_client::{HttpTestClient, HttpTestResponse, Stream, tool},
     http_sse::test_client::HttpSseClient,
 };
 
@@ -46,6 +46,11 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with(|guard| guard)
+    }
+
+    /// Changes the settings of the resource server.
+    fn with(change: impl FnOnce(ResourceServer) -> ResourceServer) -> Self {
         let key = SigningKey::generate().unwrap();
         let keys = json!({ "keys": [key.public_jwk()] }).to_string();
         let keys = Jwks::parse(keys.as_bytes()).unwrap();
@@ -55,19 +60,24 @@ impl World {
             .require_scopes("mcp".parse().unwrap())
             .advertise_scopes("files:read files:write offline_access".parse().unwrap())
             .scope_implies("files:write", ["files:read"]);
-        let tool = |name: &str| Tool::new(name, async || Ok("done".to_owned()));
+        let plain = |name: &str| Tool::new(name, async || Ok("done".to_owned()));
         let server = Server::new("test", "1.0.0")
-            .tool(tool("plain"))
+            .tool(plain("plain"))
             .tool(Tool::new("slow", async || {
                 sleep(Duration::from_secs(3600)).await;
                 Ok("done".to_owned())
             }))
-            .tool(tool("read").scopes(["files:read"]));
+            .tool(plain("read").scopes(["files:read"]))
+            .tool(Tool::new("token", async |cx: Context| {
+                let token = cx.get::<CallerToken>();
+                let text = token.map(|token| format!("{token:?} {}", token.secret().expose()));
+                Ok(text.unwrap_or_default())
+            }));
         Self {
             key,
             caller: HttpTestClient::with_options(
                 Http::new(server)
-                    .authenticator(guard)
+                    .authenticator(change(guard))
                     .http_sse(HttpSse::new()),
             ),
         }
@@ -279,4 +289,24 @@ async fn a_call_that_outlives_its_token_gets_its_result() {
     let mut messages = response.stream().messages().await;
     let result = messages.pop().unwrap();
     assert_eq!(result["result"]["content"][0]["text"], "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_gets_the_token_only_if_its_exchange_is_allowed() {
+    for allowed in [false, true] {
+        let world = World::with(|guard| guard.allow_token_exchange(allowed));
+        let token = world.token(json!({}));
+        let caller = world.caller_with(&token);
+        let mut results = vec![caller.modern_tool("token", json!({})).await.json().await];
+        let session = caller.clone().in_session("2025-11-25").await;
+        results.push(session.tool(1, "token", json!({})).await.json().await);
+        let mut peer = HttpSseClient::initialized(&caller, "2024-11-05").await;
+        results.push(peer.request(&tool(2, "token", &json!({}))).await);
+
+        for result in results {
+            let text = result["result"]["content"][0]["text"].as_str().unwrap();
+            let expected = allowed.then(|| format!("CallerToken(***) {token}"));
+            assert_eq!(text, expected.unwrap_or_default());
+        }
+    }
 }
