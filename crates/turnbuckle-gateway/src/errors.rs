@@ -196,7 +196,10 @@ pub(crate) fn call_failure(server: &str, error: CallError) -> RpcError {
             "timeout",
             format!("server `{server}` did not respond within {limit:?}"),
         ),
-        CallError::Authorization { .. } => return login_required(server, None),
+        error @ CallError::Authorization { .. } => {
+            tracing::warn!(server, %error, "the credentials for a server are missing");
+            return login_required(server, None);
+        }
         CallError::Disconnected { source, .. }
         | CallError::EffectUnknown { source, .. }
         | CallError::NotConnected { source, .. } => {

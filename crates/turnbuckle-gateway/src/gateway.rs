@@ -136,6 +136,16 @@ pub enum StartError {
     /// An upstream server requires scopes, but callers are not authenticated.
     #[error("server `{0}` requires scopes, but callers are not authenticated")]
     UnauthenticatedScopes(String),
+    /// An upstream server is used with the credentials of each caller, but callers are not authenticated.
+    #[error(
+        "server `{0}` is used with the credentials of each caller, but callers are not authenticated"
+    )]
+    UnauthenticatedCallers(String),
+    /// An upstream server is used with the credentials of each caller, but all callers share its connections.
+    #[error(
+        "server `{0}` is used with the credentials of each caller, so that callers cannot share a connection"
+    )]
+    SharedCredentials(String),
     /// The only upstream server, or a required one, cannot be reached.
     #[error("server `{server}` cannot be reached: {reason}")]
     Unreachable {
@@ -388,9 +398,9 @@ impl RunningGateway {
             .filter(|server| server.settings.required)
             .peekable();
         if required.peek().is_none() {
-            return servers.iter().any(|server| server.is_up());
+            return servers.iter().any(|server| server.is_available());
         }
-        required.all(|server| server.is_up())
+        required.all(|server| server.is_available())
     }
 
     pub(crate) fn state(&self) -> &Arc<GatewayState> {

@@ -37,7 +37,9 @@ pub use gateway::{Gateway, PrefixMode, RunningGateway, StartError};
 pub use metrics::{GatewayMetrics, OperationMetrics, ServerMetrics};
 pub use observation::Outcome;
 pub use reload::Reload;
-pub use upstream::{Sharing, Upstream, UpstreamState, UpstreamStatus, is_forwardable_header};
+pub use upstream::{
+    Sharing, Upstream, UpstreamCaller, UpstreamState, UpstreamStatus, is_forwardable_header,
+};
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // No code under these locks leaves an invalid value.

@@ -1,6 +1,7 @@
 //! An upstream server: its settings and its state.
 
 pub(crate) mod attribution;
+mod caller;
 mod client_requests;
 mod client_tasks;
 pub(crate) mod connection;
@@ -32,8 +33,11 @@ use http::HeaderName;
 use tokio::time::Instant;
 use turnbuckle_client::{LifecycleMode, ServerInfo, Target, Timeouts, tool_lock::ServerLock};
 use turnbuckle_protocol::RpcError;
+use turnbuckle_server::relay::RelayedRequest;
 
-pub use self::{forward_headers::is_forwardable_header, health::UpstreamState};
+pub use self::{
+    caller::UpstreamCaller, forward_headers::is_forwardable_header, health::UpstreamState,
+};
 use self::{
     health::{Backoff, UpstreamHealth},
     server_set::ServerId,
@@ -48,7 +52,7 @@ use crate::{
     metrics::ServerCounters,
     policy::Policy,
     tool_lock::{LockMode, ToolLock},
-    upstream::list_cache::{ListItem, ServerLists},
+    upstream::list_cache::{CurrentList, ListItem, ServerLists},
 };
 
 /// Callers that share one connection to a server.
@@ -90,7 +94,31 @@ pub struct UpstreamStatus {
 }
 
 /// Creates the target of each connection.
-type TargetFactory = Arc<dyn Fn() -> Target + Send + Sync>;
+#[derive(Clone)]
+pub(crate) enum TargetFactory {
+    /// With the same credentials for all callers.
+    Shared(Arc<dyn Fn() -> Target + Send + Sync>),
+    /// With the credentials of the caller.
+    PerCaller(Arc<dyn Fn(&UpstreamCaller) -> Target + Send + Sync>),
+}
+
+impl TargetFactory {
+    /// Returns a target; `None` if it needs a caller, and there is none.
+    pub(crate) fn create(&self, caller: Option<&UpstreamCaller>) -> Option<Target> {
+        match self {
+            Self::Shared(create) => Some(create()),
+            Self::PerCaller(create) => caller.map(|caller| create(caller)),
+        }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Shared(own), Self::Shared(other)) => Arc::ptr_eq(own, other),
+            (Self::PerCaller(own), Self::PerCaller(other)) => Arc::ptr_eq(own, other),
+            _ => false,
+        }
+    }
+}
 
 /// An upstream server.
 ///
@@ -127,9 +155,29 @@ impl Upstream {
         name: impl Into<String>,
         target: impl Fn() -> Target + Send + Sync + 'static,
     ) -> Self {
+        Self::with_target(name.into(), TargetFactory::Shared(Arc::new(target)))
+    }
+
+    /// Creates an upstream server that is used with the credentials of each caller. `target` creates the target of each new
+    /// connection of a caller.
+    ///
+    /// No connection is shared between callers, or between tokens of a caller with different scopes, whatever the
+    /// [`sharing`](Self::sharing). If the server rejects the credentials of one caller, others are not affected. The server is
+    /// not connected to before its first request, and counts as up until a connection fails.
+    ///
+    /// The gateway starts only with [`Gateway::authenticated_callers`](crate::Gateway::authenticated_callers), and not with
+    /// [`Sharing::All`].
+    pub fn per_caller(
+        name: impl Into<String>,
+        target: impl Fn(&UpstreamCaller) -> Target + Send + Sync + 'static,
+    ) -> Self {
+        Self::with_target(name.into(), TargetFactory::PerCaller(Arc::new(target)))
+    }
+
+    fn with_target(name: String, target: TargetFactory) -> Self {
         Self {
-            name: name.into().into(),
-            target: Arc::new(target),
+            name: name.into(),
+            target,
             sharing: Sharing::Auto,
             required: false,
             one_at_a_time: false,
@@ -258,11 +306,16 @@ impl Upstream {
         self
     }
 
+    /// Returns whether the server is used with the credentials of each caller.
+    pub(crate) fn is_per_caller(&self) -> bool {
+        matches!(self.target, TargetFactory::PerCaller(_))
+    }
+
     /// Returns whether a reload keeps the connections of this server for `other`, which has the same name.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.fingerprint, &other.fingerprint) {
             (Some(known), Some(new)) => known == new,
-            (None, None) => Arc::ptr_eq(&self.target, &other.target),
+            (None, None) => self.target.is_same(&other.target),
             _ => false,
         }
     }
@@ -314,6 +367,14 @@ impl UpstreamServer {
             }
             if !upstream.scopes.is_empty() && !has_authenticated_callers {
                 return Err(StartError::UnauthenticatedScopes(upstream.name.to_string()));
+            }
+            if upstream.is_per_caller() && !has_authenticated_callers {
+                return Err(StartError::UnauthenticatedCallers(
+                    upstream.name.to_string(),
+                ));
+            }
+            if upstream.is_per_caller() && upstream.sharing == Sharing::All {
+                return Err(StartError::SharedCredentials(upstream.name.to_string()));
             }
             servers.push(Arc::new(Self::new(upstream)?));
         }
@@ -408,6 +469,34 @@ impl UpstreamServer {
         self.health().state == UpstreamState::Up
     }
 
+    /// Returns whether requests may be sent to the server: it is up, or only a request can show whether it is.
+    pub(crate) fn is_available(&self) -> bool {
+        self.is_up() || (self.settings.is_per_caller() && self.retry_later().is_none())
+    }
+
+    /// Counts the server as up, because only a request of a caller can show whether it is.
+    pub(crate) fn assume_up(&self) {
+        self.change_health(UpstreamHealth::assume_up);
+    }
+
+    /// Returns the caller of a request, if the server is used with the credentials of each caller.
+    pub(crate) fn caller_of(
+        &self,
+        request: &RelayedRequest,
+    ) -> Result<Option<UpstreamCaller>, RpcError> {
+        if !self.settings.is_per_caller() {
+            return Ok(None);
+        }
+        let caller = UpstreamCaller::of_request(request);
+        caller.map(Some).ok_or_else(|| self.login_error())
+    }
+
+    /// Returns the last list of any connection, if the server has the same credentials for all callers.
+    pub(crate) fn last_list(&self, kind: ListKind) -> Option<CurrentList> {
+        let list = self.lists.last(kind);
+        list.filter(|_| !self.settings.is_per_caller())
+    }
+
     /// Returns the reason of the last failure if it is too early for another attempt.
     pub(crate) fn retry_later(&self) -> Option<String> {
         self.health().retry_later()
@@ -457,12 +546,18 @@ impl UpstreamServer {
     /// Records the end of an open connection. The server is down if it was the only one, and `exhausted` says that
     /// connections end again and again.
     fn disconnected(&self, exhausted: Option<&Backoff>) {
+        // What happens with the credentials of one caller says nothing about others.
+        let exhausted = exhausted.filter(|_| !self.settings.is_per_caller());
         self.change_health(|health| health.disconnected(exhausted));
     }
 
     /// Records a failed attempt that began at this time. Returns whether the server is down: if it has other connections,
     /// it is not.
     pub(crate) fn failed(&self, reason: &str, began: Instant) -> bool {
+        if self.settings.is_per_caller() && reason == errors::LOGIN_REQUIRED {
+            // Only the credentials of one caller were rejected.
+            return false;
+        }
         self.change_health(|health| health.failed(began, reason))
     }
 
@@ -495,7 +590,7 @@ impl UpstreamServer {
     pub(crate) fn is_shared_by_all(&self) -> bool {
         match self.settings.sharing {
             Sharing::All => true,
-            Sharing::Auto => self.is_stateless(),
+            Sharing::Auto => self.is_stateless() && !self.settings.is_per_caller(),
             _ => false,
         }
     }

@@ -82,7 +82,9 @@ impl GatewayState {
     pub(crate) fn instructions(&self) -> Option<String> {
         let of_server = |server: &UpstreamServer| {
             let info = server.info.load();
-            let text = info.as_ref().and_then(|info| info.instructions.clone());
+            // They may be for one caller.
+            let info = info.as_ref().filter(|_| !server.settings.is_per_caller());
+            let text = info.and_then(|info| info.instructions.clone());
             text.filter(|text| server.tool_lock.accepts_instructions(text))
         };
         let mut texts = Vec::new();

@@ -268,11 +268,11 @@ impl GatewayState {
         request: &RelayedRequest,
         is_single: bool,
     ) -> ServerPart {
-        if !is_single && !server.is_up() {
+        if !is_single && !server.is_available() {
             return down_part(server, kind);
         }
         if server.settings.sharing == Sharing::Call
-            && let Some(last) = server.lists.last(kind)
+            && let Some(last) = server.last_list(kind)
             && last.received.elapsed() < UNCONNECTED_LIFETIME
         {
             return ServerPart::Current(last);
@@ -336,7 +336,7 @@ impl ServerNames {
 
 /// Returns the list of a server that is down: the last one for some time.
 fn down_part(server: &UpstreamServer, kind: ListKind) -> ServerPart {
-    let last = server.lists.last(kind);
+    let last = server.last_list(kind);
     match last.filter(|_| {
         server
             .down_time()

@@ -74,7 +74,8 @@ impl GatewayState {
     /// Returns an error if a required server is not up.
     pub(crate) fn check_required(&self) -> Result<(), RpcError> {
         let servers = self.servers();
-        let missing = |server: &&Arc<UpstreamServer>| server.settings.required && !server.is_up();
+        let missing =
+            |server: &&Arc<UpstreamServer>| server.settings.required && !server.is_available();
         match servers.iter().find(missing) {
             Some(server) => Err(down_error(server)),
             None => Ok(()),

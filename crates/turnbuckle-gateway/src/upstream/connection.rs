@@ -36,7 +36,7 @@ use crate::{
     hops::Hops,
     lifecycle::{HANDSHAKE_REVISION, is_stateless_server},
     upstream::{
-        UpstreamServer,
+        UpstreamCaller, UpstreamServer,
         attribution::{Attribution, CallRegistry, ElicitationGuard, OpenerGuard},
         client_tasks::ConnectionTasks,
         interest::Interest,
@@ -115,6 +115,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) client_info: Implementation,
     pub(crate) is_shared: bool,
+    /// The caller, if the server is used with the credentials of each caller.
+    pub(crate) caller: Option<UpstreamCaller>,
     /// The client, if the connection is that of one session.
     pub(crate) session_client: Option<Arc<SessionClient>>,
     /// The clients that get what the server announces. `None` for a connection of one call.
@@ -138,7 +140,9 @@ impl Connection {
         opener: Option<Arc<RunningCall>>,
     ) -> Result<Arc<Self>, OpenError> {
         let server = settings.server;
-        let target = (server.settings.target)();
+        let target = server.settings.target.create(settings.caller.as_ref());
+        // A slot for callers has one.
+        let target = target.ok_or(ConnectError::Unreachable(TransportError::Closed))?;
         let shared = Arc::new(ConnectionState {
             server: Arc::clone(&server),
             events: settings.events,

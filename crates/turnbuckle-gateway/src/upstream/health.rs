@@ -150,6 +150,13 @@ impl UpstreamHealth {
         is_down.then(|| self.backoff.next_attempt().err()).flatten()
     }
 
+    /// Counts the server as up before its first connection.
+    pub(super) fn assume_up(&mut self) {
+        if self.state == UpstreamState::Starting {
+            self.set_state(UpstreamState::Up);
+        }
+    }
+
     pub(super) fn connected(&mut self) {
         self.open += 1;
         self.backoff.connected();

@@ -330,7 +330,7 @@ impl Connection {
         Lifetime {
             expires,
             stale_at: now + hint.ttl,
-            is_private: hint.is_private,
+            is_private: hint.is_private || self.server.settings.is_per_caller(),
         }
     }
 

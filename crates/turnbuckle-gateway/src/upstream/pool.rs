@@ -22,7 +22,7 @@ use crate::{
     gateway::GatewayEvents,
     lock,
     upstream::{
-        Sharing, UpstreamServer,
+        Sharing, UpstreamCaller, UpstreamServer,
         connection::{Connection, ConnectionSettings},
         server_set::ServerId,
         session_client::SessionClient,
@@ -38,6 +38,8 @@ const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
 struct ConnectionKey {
     server: ServerId,
     sharing: SharingKey,
+    /// The caller, if the server is used with the credentials of each caller.
+    caller: Option<Arc<str>>,
     /// The declared capabilities, as JSON; empty if every request declares its own.
     capabilities: String,
 }
@@ -107,10 +109,14 @@ impl ConnectionPool {
         request: &RelayedRequest,
         call: Option<&Arc<RunningCall>>,
     ) -> Result<Arc<Connection>, RpcError> {
-        let key = self.key(server, request);
+        let caller = server.caller_of(request)?;
+        let key = self.key(server, request, caller.as_ref());
         // A slot may be removed just before it is used, because it was idle.
         for _ in 0..3 {
-            let slot = self.slot(&key, server, request)?;
+            let slot = self.slot(&key, server, request, caller.as_ref())?;
+            if let Some(caller) = &caller {
+                slot.renew_token(caller);
+            }
             match slot.connection(call).await {
                 Ok(connection) => return Ok(connection),
                 Err(SlotError::Failed(error)) => return Err(error),
@@ -120,8 +126,13 @@ impl ConnectionPool {
         Err(errors::closing(server.name()))
     }
 
-    /// Connects to a server without a request, to learn its capabilities.
+    /// Connects to a server without a request, to learn its capabilities. A server that is used with the
+    /// credentials of each caller needs a request.
     pub(crate) async fn probe(&self, server: &Arc<UpstreamServer>) -> Result<(), String> {
+        if server.settings.is_per_caller() {
+            server.assume_up();
+            return Ok(());
+        }
         let expected = self.expected_settings(server);
         let settings = (expected.as_ref()).map_or_else(
             || self.shared_settings(server),
@@ -140,6 +151,7 @@ impl ConnectionPool {
             let key = ConnectionKey {
                 server: server.id,
                 sharing: SharingKey::All,
+                caller: None,
                 capabilities: String::new(),
             };
             let slot = self.slot_with(&key, || (self.shared_settings(server), None, true));
@@ -174,6 +186,7 @@ impl ConnectionPool {
                 capabilities,
                 client_info: self.named_info(&client.info),
                 is_shared: false,
+                caller: None,
                 session_client: None,
                 change_target: None,
             },
@@ -223,7 +236,12 @@ impl ConnectionPool {
     }
 
     /// Identifies the connection for a request.
-    fn key(&self, server: &UpstreamServer, request: &RelayedRequest) -> ConnectionKey {
+    fn key(
+        &self,
+        server: &UpstreamServer,
+        request: &RelayedRequest,
+        caller: Option<&UpstreamCaller>,
+    ) -> ConnectionKey {
         let sharing = self.sharing_key(server, request);
         // A shared modern server gets the capabilities of each request, and a shared legacy server gets none.
         let capabilities = match sharing {
@@ -236,6 +254,7 @@ impl ConnectionPool {
         ConnectionKey {
             server: server.id,
             sharing,
+            caller: caller.map(|caller| Arc::clone(caller.key())),
             capabilities,
         }
     }
@@ -246,6 +265,7 @@ impl ConnectionPool {
         key: &ConnectionKey,
         server: &Arc<UpstreamServer>,
         request: &RelayedRequest,
+        caller: Option<&UpstreamCaller>,
     ) -> Result<Arc<Slot>, RpcError> {
         self.slot_with(key, || {
             if key.sharing == SharingKey::All {
@@ -267,6 +287,7 @@ impl ConnectionPool {
                 capabilities,
                 client_info: self.unshared_info(request),
                 is_shared: false,
+                caller: caller.cloned(),
                 session_client,
                 change_target: change_target(server, &key.sharing, request),
             };
@@ -282,6 +303,7 @@ impl ConnectionPool {
             capabilities: ClientCapabilities::default(),
             client_info: self.own_info.clone(),
             is_shared: true,
+            caller: None,
             session_client: None,
             change_target: Some(ChangeTarget::Everyone),
         }
@@ -342,6 +364,9 @@ impl ConnectionPool {
         };
         match server.settings.sharing {
             Sharing::All => SharingKey::All,
+            Sharing::Auto if server.is_stateless() && server.settings.is_per_caller() => {
+                principal()
+            }
             Sharing::Auto if server.is_stateless() => SharingKey::All,
             Sharing::Auto | Sharing::Session => session(),
             Sharing::Principal => principal(),

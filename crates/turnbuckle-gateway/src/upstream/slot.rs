@@ -14,7 +14,7 @@ use crate::{
     convert::ListKind,
     errors, lock,
     upstream::{
-        UpstreamServer,
+        UpstreamCaller, UpstreamServer,
         connection::{Connection, ConnectionSettings},
         health::Backoff,
         interest::Interest,
@@ -93,6 +93,13 @@ impl Slot {
         })
     }
 
+    /// Takes over the token of the caller of a request.
+    pub(super) fn renew_token(&self, later: &UpstreamCaller) {
+        if let Some(caller) = &self.settings.caller {
+            caller.renew(later);
+        }
+    }
+
     /// Returns the open connection, or opens one. `opener` gets the requests that the server sends while it is opened.
     pub(super) async fn connection(
         self: &Arc<Self>,
@@ -129,8 +136,7 @@ impl Slot {
         if let Some(error) = server.rejects_attempt() {
             return Err(error);
         }
-        let delay = (state.backoff.next_attempt())
-            .map_err(|reason| errors::unreachable(server.name(), &reason))?;
+        let delay = (state.backoff.next_attempt()).map_err(|reason| server.down_error(&reason))?;
         let ended = state.connection.take();
         let (sender, outcome) = watch::channel(None);
         let (slot, opener) = (Arc::clone(self), opener.cloned());

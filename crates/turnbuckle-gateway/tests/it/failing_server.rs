@@ -7,8 +7,12 @@ use std::sync::{
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use turnbuckle_auth::client::TokenExchange;
 use turnbuckle_client::{LifecycleMode, Target, http::HttpTarget, ndjson::NdjsonClient};
-use turnbuckle_gateway::Upstream;
+use turnbuckle_gateway::{Upstream, UpstreamCaller};
+
+/// The URL of scripted servers on HTTP.
+pub(crate) const HTTP_URL: &str = "http://secret.example/mcp";
 
 /// What a scripted server does with a message.
 pub(crate) enum Step {
@@ -31,6 +35,11 @@ pub(crate) trait Script: Fn(&Value, usize) -> Step + Send + Sync + 'static {}
 
 impl<F: Fn(&Value, usize) -> Step + Send + Sync + 'static> Script for F {}
 
+/// Returns whether a token gives access; gets the value of `Authorization`.
+pub(crate) trait TokenCheck: Fn(&str) -> bool + Send + Sync + 'static {}
+
+impl<F: Fn(&str) -> bool + Send + Sync + 'static> TokenCheck for F {}
+
 /// A server that follows a script, and what it received.
 #[derive(Clone)]
 pub(crate) struct Scripted {
@@ -38,6 +47,9 @@ pub(crate) struct Scripted {
     script: Arc<dyn Script>,
     connections: Arc<AtomicUsize>,
     received: Arc<Mutex<Vec<Value>>>,
+    /// The lines and headers of all requests over HTTP.
+    heads: Arc<Mutex<Vec<String>>>,
+    token_check: Arc<dyn TokenCheck>,
 }
 
 impl Scripted {
@@ -47,7 +59,15 @@ impl Scripted {
             script: Arc::new(script),
             connections: Arc::default(),
             received: Arc::default(),
+            heads: Arc::default(),
+            token_check: Arc::new(|_: &str| true),
         }
+    }
+
+    /// Responds with 401 to requests over HTTP with a token that is not accepted.
+    pub(crate) fn token_check(mut self, check: impl TokenCheck) -> Self {
+        self.token_check = Arc::new(check);
+        self
     }
 
     /// Returns the server as an upstream server on byte streams.
@@ -66,17 +86,47 @@ impl Scripted {
     /// Returns the server as an upstream server on HTTP.
     pub(crate) fn http_upstream(&self, name: &str) -> Upstream {
         let server = self.clone();
-        let target = move || {
-            let server = server.clone();
-            let connector = move || {
-                let (near, far) = tokio::io::duplex(64 * 1024);
-                let number = server.connections.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(server.clone().serve_http(far, number));
-                std::future::ready(Ok(near))
-            };
-            Target::from(HttpTarget::new("http://secret.example/mcp").connector(connector))
-        };
+        let target = move || Target::from(server.http_target());
         Upstream::new(name, target).lifecycle_mode(self.mode)
+    }
+
+    /// Returns the server as an upstream server on HTTP, which is used with the credentials of each caller.
+    pub(crate) fn exchanging_upstream(&self, name: &str, exchange: TokenExchange) -> Upstream {
+        let server = self.clone();
+        let target = move |caller: &UpstreamCaller| {
+            let owner = caller.clone();
+            let newest = move || owner.newest_token().map(|token| token.secret().clone());
+            let credentials = exchange.caller(Arc::clone(caller.key()), newest);
+            Target::from(server.http_target().authorization(credentials))
+        };
+        Upstream::per_caller(name, target).lifecycle_mode(self.mode)
+    }
+
+    fn http_target(&self) -> HttpTarget {
+        let server = self.clone();
+        let connector = move || {
+            let (near, far) = tokio::io::duplex(64 * 1024);
+            let number = server.connections.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(server.clone().serve_http(far, number));
+            std::future::ready(Ok(near))
+        };
+        HttpTarget::new(HTTP_URL).connector(connector)
+    }
+
+    /// Everything that was received over HTTP.
+    pub(crate) fn everything(&self) -> String {
+        let heads = self.heads.lock().unwrap().concat();
+        format!("{heads}{:?}", self.received.lock().unwrap())
+    }
+
+    /// The `Authorization` headers of the requests over HTTP with this method.
+    pub(crate) fn tokens(&self, method: &str) -> Vec<String> {
+        let received = self.received.lock().unwrap();
+        let heads = self.heads.lock().unwrap();
+        let posts = heads.iter().filter(|head| head.starts_with("POST"));
+        let of_method = posts.zip(&*received);
+        let of_method = of_method.filter(|(_, message)| message["method"] == method);
+        of_method.map(|(head, _)| authorization(head)).collect()
     }
 
     /// The number of connections.
@@ -141,6 +191,7 @@ impl Scripted {
             if reader.read_exact(&mut body).await.is_err() {
                 return;
             }
+            self.heads.lock().unwrap().push(head.clone());
             if !head.starts_with("POST") {
                 let refused = "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n";
                 let _ = writer.write_all(refused.as_bytes()).await;
@@ -148,7 +199,12 @@ impl Scripted {
             }
             let message: Value = serde_json::from_slice(&body).unwrap();
             self.received.lock().unwrap().push(message.clone());
-            let response = match (self.script)(&message, number) {
+            let step = if (self.token_check)(&authorization(&head)) {
+                (self.script)(&message, number)
+            } else {
+                Step::Status(401, "WWW-Authenticate: Bearer\r\n")
+            };
+            let response = match step {
                 Step::Default => match default_response(&message) {
                     Some(response) => http_response(200, "Mcp-Session-Id: s1\r\n", &response),
                     None => "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n".to_owned(),
@@ -166,6 +222,13 @@ impl Scripted {
             }
         }
     }
+}
+
+/// The value of `Authorization`, or nothing.
+fn authorization(head: &str) -> String {
+    let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+    let line = lines.find(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    line.map_or(String::new(), |(_, value)| value.to_owned())
 }
 
 fn http_response(status: u16, headers: &str, message: &Value) -> String {

@@ -37,6 +37,7 @@ mod slow_clients;
 mod suspended;
 mod suspended_rules;
 mod tasks;
+mod token_exchange;
 mod trace_context;
 mod upstreams;
 mod url_elicitation;
