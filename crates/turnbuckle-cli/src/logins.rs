@@ -16,24 +16,34 @@ mod machine;
 #[cfg(feature = "tls")]
 mod stored_login;
 
+use std::sync::Arc;
+
 #[cfg(feature = "tls")]
 pub(crate) use log_in::log_in;
 #[cfg(all(feature = "bridge", feature = "tls"))]
 pub(crate) use log_in::log_in_if_required;
 #[cfg(all(feature = "bridge", feature = "tls"))]
-pub(crate) use machine::machine_http;
+pub(crate) use machine::{exchanging_http, machine_http};
 #[cfg(all(feature = "check", feature = "tls"))]
 pub(crate) use stored_login::login_headers;
 #[cfg(feature = "tls")]
 pub(crate) use stored_login::{authorized_http, list, log_out, login_hint};
 pub(crate) use summary::{LoginSummary, table};
 use turnbuckle_auth::Secret;
+use turnbuckle_client::http::HttpTarget;
 #[cfg(all(feature = "check", not(feature = "tls")))]
 pub(crate) use without_tls::login_headers;
 #[cfg(not(feature = "tls"))]
 pub(crate) use without_tls::{authorized_http, list, log_in, log_out, login_hint};
 #[cfg(all(feature = "bridge", not(feature = "tls")))]
-pub(crate) use without_tls::{log_in_if_required, machine_http};
+pub(crate) use without_tls::{exchanging_http, log_in_if_required, machine_http};
+
+/// Returns the newest token of a caller.
+pub(crate) type NewestToken = Box<dyn Fn() -> Option<Secret> + Send + Sync>;
+
+/// Creates the HTTP client for a caller, from the key of the caller and its newest token.
+#[allow(dead_code, reason = "used by the optional command `bridge`")]
+pub(crate) type CallerHttp = Arc<dyn Fn(Arc<str>, NewestToken) -> HttpTarget + Send + Sync>;
 
 /// A client that gets tokens for itself, without a user.
 #[derive(Clone, Debug)]
@@ -49,6 +59,10 @@ pub(crate) struct MachineClient {
     pub(crate) issuer: Option<String>,
     /// The scopes to request, separated by spaces.
     pub(crate) scope: Option<String>,
+    /// The resource identifier of the server for a token exchange, if it is not its URL.
+    pub(crate) resource: Option<String>,
+    /// The name of the server at the authorization server, for a token exchange.
+    pub(crate) audience: Option<String>,
 }
 
 /// Stub for builds without the feature `tls`.
@@ -119,6 +133,16 @@ mod without_tls {
         _machine: &super::MachineClient,
         _context: &CommandContext,
     ) -> Result<HttpTarget> {
+        Err(unsupported())
+    }
+
+    /// Returns an error: this build cannot log in.
+    #[allow(dead_code, reason = "used by the optional command `bridge`")]
+    pub(crate) fn exchanging_http(
+        _http_entry: &HttpEntry,
+        _machine: &super::MachineClient,
+        _context: &CommandContext,
+    ) -> Result<super::CallerHttp> {
         Err(unsupported())
     }
 

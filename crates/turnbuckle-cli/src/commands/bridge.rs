@@ -166,6 +166,14 @@ pub(crate) struct BridgeCommand {
     /// Whether callers have principals with scopes.
     #[arg(skip)]
     has_authenticated_callers: bool,
+
+    /// Whether an issuer issues the tokens of callers.
+    #[arg(skip)]
+    has_issued_tokens: bool,
+
+    /// Whether tokens of callers are exchanged, once it is known.
+    #[arg(skip)]
+    exchanges_tokens: std::sync::OnceLock<bool>,
 }
 
 /// The value of `--share`.
@@ -213,8 +221,10 @@ impl BridgeCommand {
             is_stdio: self.stdio,
             allows_unauthenticated: self.dangerously_allow_unauthenticated,
         };
-        let access = access.resolve(&address, DEFAULT_PORT, &context.environment)?;
+        let mut access = access.resolve(&address, DEFAULT_PORT, &context.environment)?;
         self.has_authenticated_callers = access.authorization.is_some();
+        let issuer = access.authorization.as_ref().map(|auth| &auth.issuer);
+        self.has_issued_tokens = issuer.is_some_and(Option::is_some);
         self.policy_files = self.policy.open(context).await?;
         self.state_keys = match &self.state_key_file {
             Some(path) => Some(StateKeys::read(&context.environment.cwd.join(path))?),
@@ -222,6 +232,10 @@ impl BridgeCommand {
         };
         let mut reloader = Reloader::new(&self, &address, context)?;
         let servers = upstreams::find(&self, &address, context, reloader.warnings())?;
+        let _ = self.exchanges_tokens.set(servers.exchange_tokens());
+        if let Some(authorization) = &mut access.authorization {
+            authorization.allows_token_exchange = servers.exchange_tokens();
+        }
         log::init(None, context)?;
         http::raise_open_file_limit();
         if self.stdio {

@@ -72,6 +72,8 @@ pub(crate) struct CallerAuth {
     pub(crate) scopes: Vec<String>,
     /// The tokens of the token file.
     pub(crate) tokens: Vec<StaticToken>,
+    /// Whether tokens of the issuer may be exchanged for tokens for other servers.
+    pub(crate) allows_token_exchange: bool,
 }
 
 impl AuthFlags {
@@ -106,6 +108,7 @@ impl CallerAuth {
                 Some(file) => read_token_file(&file)?,
                 None => Vec::new(),
             },
+            allows_token_exchange: false,
         };
         if !is_configured {
             return Ok(None);
@@ -176,6 +179,7 @@ mod verification {
             resource_server.map_err(|error| CliError::could_not_run(error.to_string()))?;
         let mut resource_server = resource_server
             .name("Turnbuckle")
+            .allow_token_exchange(authorization.allows_token_exchange)
             .require_scopes(parse_scopes(&authorization.scopes)?);
         if let Some(issuer) = &authorization.issuer {
             resource_server = resource_server
@@ -328,6 +332,7 @@ mod tests {
             audience: audience.map(str::to_owned),
             scopes: Vec::new(),
             tokens: Vec::new(),
+            allows_token_exchange: false,
         }
     }
 

@@ -1,13 +1,15 @@
-//! Logins of a program itself, without a user.
+//! Logins of a program itself, without a user, and tokens that it gets in exchange for those of its callers.
+
+use std::sync::Arc;
 
 use turnbuckle_auth::{
     Scopes, Secret,
-    client::{GrantType, OAuth},
+    client::{GrantType, OAuth, TokenExchange},
     jwt::{SignatureAlgorithm, SigningKey},
 };
-use turnbuckle_client::http::HttpTarget;
+use turnbuckle_client::http::{HttpFetcher, HttpTarget};
 
-use super::{MachineClient, stored_login::fetcher};
+use super::{CallerHttp, MachineClient, stored_login::fetcher};
 use crate::{
     context::CommandContext,
     error::{CliError, Result},
@@ -24,9 +26,7 @@ pub(crate) fn machine_http(
     if let Some(issuer) = &machine.issuer {
         oauth = oauth.issuer(issuer);
     }
-    if let Some(scope) = &machine.scope {
-        let scopes = scope.parse::<Scopes>();
-        let scopes = scopes.map_err(|error| CliError::could_not_run(error.to_string()))?;
+    if let Some(scopes) = requested_scopes(machine)? {
         oauth = oauth.scopes(scopes);
     }
     oauth = match &machine.key {
@@ -38,6 +38,43 @@ pub(crate) fn machine_http(
     }
     let http = resolve::http_client(http_entry, context);
     Ok(http.authorization(oauth))
+}
+
+/// Returns HTTP clients that get tokens in exchange for those of callers. They stay in memory.
+pub(crate) fn exchanging_http(
+    http_entry: &HttpEntry,
+    machine: &MachineClient,
+    context: &CommandContext,
+) -> Result<CallerHttp> {
+    let issuer = machine.issuer.as_deref().unwrap_or_default();
+    let fetch = Arc::new(HttpFetcher::trusted());
+    let mut exchange = TokenExchange::new(&http_entry.url, issuer, &machine.id, fetch);
+    if let Some(secret) = &machine.secret {
+        exchange = exchange.client_secret(secret.clone());
+    }
+    if let Some(pem) = &machine.key {
+        exchange = exchange.client_key(signing_key(pem)?);
+    }
+    if let Some(scopes) = requested_scopes(machine)? {
+        exchange = exchange.scopes(scopes);
+    }
+    if let Some(resource) = &machine.resource {
+        exchange = exchange.resource(resource);
+    }
+    if let Some(audience) = &machine.audience {
+        exchange = exchange.audience(audience);
+    }
+    let http = resolve::http_client(http_entry, context);
+    Ok(Arc::new(move |key, newest_token| {
+        let credentials = exchange.caller(key, newest_token);
+        http.clone().authorization(credentials)
+    }))
+}
+
+fn requested_scopes(machine: &MachineClient) -> Result<Option<Scopes>> {
+    let scopes = machine.scope.as_ref().map(|scope| scope.parse::<Scopes>());
+    let scopes = scopes.transpose();
+    scopes.map_err(|error| CliError::could_not_run(error.to_string()))
 }
 
 fn signing_key(pem: &Secret) -> Result<SigningKey> {

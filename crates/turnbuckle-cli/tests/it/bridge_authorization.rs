@@ -14,10 +14,13 @@ use serde_json::{Value, json};
 use crate::{
     auth_server::AuthServer,
     fake_http::{FakeHttp, FakeResponse},
+    issuer::Issuer,
     sandbox::Sandbox,
-    serve_authorization::Issuer,
     serve_process::{ServeProcess, get},
 };
+
+/// The resource that tokens of the issuer are for.
+const AUDIENCE: &str = "https://bridge.example/mcp";
 
 /// The file of the user, below the home directory.
 const FILE: &str = ".config/turnbuckle/bridge.toml";
@@ -206,7 +209,6 @@ fn a_server_that_requires_a_login_is_named_with_the_command() {
 
 #[test]
 fn tokens_of_an_issuer_are_verified_and_their_scopes_required() {
-    const AUDIENCE: &str = "https://bridge.example/mcp";
     let sandbox = Sandbox::new();
     let issuer = Issuer::start();
     sandbox.write(FILE, "[servers.s]\nscopes = { \"picture\" = \"sky\" }\n");
@@ -372,4 +374,97 @@ fn a_changed_rate_is_used_after_a_reload() {
 
     let stderr = bridge.stop();
     assert!(!stderr.contains("servers: changed"), "{stderr}");
+}
+
+fn exchange(issuer: &Issuer) -> String {
+    format!(
+        "kind = \"exchange\", issuer = \"{}\", client-id = \"me\", client-secret-file = \"~/secret\", audience = \"weather\", scope = \"read\"",
+        issuer.url
+    )
+}
+
+#[test]
+fn tokens_of_callers_are_exchanged_and_reach_neither_the_server_nor_the_log() {
+    let sandbox = Sandbox::new();
+    let (issuer, server) = (Issuer::start(), FakeHttp::start(answer));
+    write_secret(&sandbox, "secret", "sesame\n");
+    sandbox.write(FILE, &section(&server.url, &exchange(&issuer)));
+    let words = ["--auth-issuer", &issuer.url, "--audience", AUDIENCE];
+    let bridge = ServeProcess::bridge(&sandbox, &[&words[..], &["--json", "--verbose"]].concat());
+    let started: Value = serde_json::from_str(&bridge.address).unwrap();
+    let health = started["health"].as_str().unwrap();
+    let url = health.replace("/healthz", "/mcp");
+    let tokens = ["ada", "bo", "eve"].map(|name| issuer.token(name, AUDIENCE));
+    let call = |token: &str| sandbox.run(&["call", &url, "x", "--token", token]);
+
+    for token in [&tokens[0], &tokens[0], &tokens[1]] {
+        let called = call(token);
+        assert!(called.contains("done"), "{called}");
+    }
+    let refused = call(&tokens[2]);
+    let reason =
+        "requires a login; the bridge got no token for this caller; its log has the reason";
+    assert!(refused.contains(reason), "{refused}");
+
+    let exchanges = issuer.exchanges();
+    assert_eq!(exchanges.len(), 3, "{exchanges:?}");
+    for (form, token) in exchanges.iter().zip(&tokens) {
+        let subject = format!("&subject_token={token}&");
+        let resource = server.url.replace(':', "%3A").replace('/', "%2F");
+        let resource = format!("&resource={resource}&audience=weather&scope=read&");
+        assert!(
+            form.contains(&subject) && form.contains(&resource),
+            "{form}"
+        );
+    }
+    let seen = server.seen();
+    let calls = seen.iter().filter(|request| request.rpc() == "tools/call");
+    let used: Vec<_> = calls.map(|call| call.header("authorization")).collect();
+    let expected = ["Bearer issued-1", "Bearer issued-1", "Bearer issued-2"].map(Some);
+    assert_eq!(used, expected);
+    let log = bridge.stop();
+    assert!(
+        log.contains("does not accept the token of the caller"),
+        "{log}"
+    );
+    let printed = format!("{log}{refused}");
+    for (text, secrets) in [
+        (&format!("{seen:?}"), &tokens[..]),
+        (&printed, &tokens[..]),
+        (&printed, &["issued-".to_owned(), "sesame".to_owned()]),
+    ] {
+        for secret in secrets {
+            assert!(!text.contains(secret), "{text}");
+        }
+    }
+}
+
+#[test]
+fn exchange_needs_an_issuer_private_files_and_separate_connections() {
+    let sandbox = Sandbox::new();
+    let issuer = Issuer::start();
+    sandbox.write("secret", "sesame\n");
+    let secret = sandbox.path().join("secret");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
+    let text = section("http://127.0.0.1:9/mcp", &exchange(&issuer));
+    sandbox.write(FILE, &text);
+    let with_issuer = ["--auth-issuer", &issuer.url, "--audience", AUDIENCE];
+    let run = |words: &[&str]| {
+        let words = [&["bridge", "--listen", "127.0.0.1:0"], words].concat();
+        let failed = sandbox.run(&words);
+        assert!(failed.contains("bridge.toml:1:10: "), "{failed}");
+        assert!(failed.contains("--- exit 2"), "{failed}");
+        failed
+    };
+
+    let failed = run(&with_issuer);
+    assert!(failed.contains("other users can read"), "{failed}");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let failed = run(&[]);
+    assert!(failed.contains("--auth-issuer"), "{failed}");
+    write_secret(&sandbox, "tokens", "token-of-the-test-sandbox ada\n");
+    let failed = run(&["--token-file", "tokens"]);
+    assert!(failed.contains("--auth-issuer"), "{failed}");
+    let failed = run(&[&with_issuer[..], &["--share", "all"]].concat());
+    assert!(failed.contains("cannot share a connection"), "{failed}");
 }

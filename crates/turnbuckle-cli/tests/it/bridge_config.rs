@@ -146,6 +146,26 @@ fn errors_have_the_line_and_the_column() {
             "[servers.a]\ncommand = \"a\"\nforward-headers = [\"X-A\"]\n",
             "3:20",
         ),
+        (
+            "[servers.a]\nurl = \"http://a.example\"\nauth = { kind = \"exchange\", client-id = \"x\", client-secret-file = \"s\" }\n",
+            "3:8",
+        ),
+        (
+            "[servers.a]\nurl = \"http://a.example\"\nauth = { kind = \"exchange\", issuer = \"http://b.example\", client-id = \"x\", client-secret-file = \"s\" }\n",
+            "3:8",
+        ),
+        (
+            "[servers.a]\nurl = \"http://a.example\"\nauth = { kind = \"exchange\", issuer = \"https://b.example\", client-id = \"x\" }\n",
+            "3:8",
+        ),
+        (
+            "[servers.a]\nurl = \"http://a.example\"\nauth = { kind = \"client-credentials\", client-id = \"x\", client-secret-file = \"s\", audience = \"y\" }\n",
+            "3:8",
+        ),
+        (
+            "[servers.a]\nurl = \"http://a.example\"\nshare = \"all\"\nauth = { kind = \"exchange\", issuer = \"https://b.example\", client-id = \"x\", client-secret-file = \"s\" }\n",
+            "4:8",
+        ),
         ("[policy]\nrate = { calls = 0, per = \"1m\" }\n", "2:"),
         (
             "[servers.a]\nurl = \"http://a.example\"\nscopes = [\"x\"]\n",

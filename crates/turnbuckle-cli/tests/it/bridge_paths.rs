@@ -40,7 +40,7 @@ mod authorization {
     use serde_json::Value;
 
     use super::{Sandbox, ServeProcess, get};
-    use crate::serve_authorization::Issuer;
+    use crate::issuer::Issuer;
 
     const ADA: &str = "0123456789abcdef-ada";
 

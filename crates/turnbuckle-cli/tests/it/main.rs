@@ -26,6 +26,7 @@ mod crash_safety;
 mod errors;
 mod fake_http;
 mod http;
+mod issuer;
 #[cfg(feature = "keyring")]
 mod keyring;
 mod listen;

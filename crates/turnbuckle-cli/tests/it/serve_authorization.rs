@@ -1,18 +1,16 @@
 //! Tests of `turnbuckle serve` with authentication.
 
 use std::{
-    collections::HashMap,
     fs,
     io::{BufRead as _, BufReader, Write as _},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     os::unix::fs::PermissionsExt as _,
-    time::{SystemTime, UNIX_EPOCH},
 };
 
-use serde_json::{Map, Value, json};
-use turnbuckle_auth::jwt::SigningKey;
+use serde_json::Value;
 
 use crate::{
+    issuer::Issuer,
     sandbox::Sandbox,
     serve_process::{ServeProcess, get},
 };
@@ -258,77 +256,4 @@ fn tokens_of_an_issuer_are_verified_with_its_keys() {
     assert!(metadata.contains(&issuer.url), "{metadata}");
     let republished = get(&format!("{root}/.well-known/oauth-authorization-server"));
     assert!(republished.contains("jwks_uri"), "{republished}");
-}
-
-/// An authorization server with metadata and keys.
-pub(crate) struct Issuer {
-    pub(crate) url: String,
-    key: SigningKey,
-}
-
-impl Issuer {
-    pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let key = SigningKey::generate().unwrap();
-        let metadata = json!({
-            "issuer": url,
-            "jwks_uri": format!("{url}/keys"),
-            "authorization_endpoint": format!("{url}/authorize"),
-            "token_endpoint": format!("{url}/token"),
-            "response_types_supported": ["code"],
-        });
-        let keys = json!({ "keys": [key.public_jwk()] });
-        let responses = HashMap::from([
-            (
-                "/.well-known/oauth-authorization-server",
-                metadata.to_string(),
-            ),
-            ("/keys", keys.to_string()),
-        ]);
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                serve(stream.unwrap(), &responses);
-            }
-        });
-        Self { url, key }
-    }
-
-    pub(crate) fn token(&self, subject: &str, audience: &str) -> String {
-        self.token_with_scope(subject, audience, "")
-    }
-
-    pub(crate) fn token_with_scope(&self, subject: &str, audience: &str, scope: &str) -> String {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap()
-            .as_secs();
-        let claims = json!({
-            "iss": self.url, "sub": subject, "aud": audience, "scope": scope, "exp": now + 600,
-        });
-        let header = Map::from_iter([("typ".to_owned(), json!("at+jwt"))]);
-        self.key.sign(header, &claims).unwrap()
-    }
-}
-
-fn serve(mut stream: TcpStream, responses: &HashMap<&str, String>) {
-    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-    let first = lines.next().unwrap().unwrap();
-    for line in lines {
-        if line.unwrap().is_empty() {
-            break;
-        }
-    }
-    let path = first.split(' ').nth(1).unwrap();
-    let (status, body) = match responses.get(path) {
-        Some(body) => ("200 OK", body.as_str()),
-        None => ("404 Not Found", "{}"),
-    };
-    let length = body.len();
-    let head = "Content-Type: application/json\r\nConnection: close";
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\n{head}\r\nContent-Length: {length}\r\n\r\n{body}"
-    )
-    .unwrap();
 }

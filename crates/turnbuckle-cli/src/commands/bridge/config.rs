@@ -14,7 +14,7 @@ use toml::Spanned;
 use turnbuckle_protocol::json::JsonError;
 
 pub(super) use super::server_section::{
-    AuthKind, AuthSection, PolicySection, RateSection, ServerSection,
+    AuthKind, AuthSection, PolicySection, RateSection, SHARED_EXCHANGE, ServerSection,
 };
 use crate::{
     environment::Environment,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 use toml::Spanned;
 use turnbuckle_auth::Secret;
 use turnbuckle_gateway::{HeaderName, is_forwardable_header};
+use turnbuckle_text::url::HttpUrl;
 
 use super::ShareOption;
 use crate::{
@@ -55,6 +56,10 @@ pub(in super::super) struct RateSection {
     pub(in super::super) per: Duration,
 }
 
+/// The reason that all callers cannot share a server with token exchange.
+pub(in super::super) const SHARED_EXCHANGE: &str =
+    "with `exchange`, callers cannot share a connection (`all`)";
+
 /// How the bridge authenticates at a server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -66,8 +71,12 @@ pub(in super::super) struct AuthSection {
     pub(in super::super) client_secret_file: Option<PathBuf>,
     /// The private key of the client, as PEM.
     pub(in super::super) client_key_file: Option<PathBuf>,
-    /// The authorization server, if the client id is valid only there.
+    /// The authorization server: that of the exchange, or the only one where the client id is valid.
     pub(in super::super) issuer: Option<String>,
+    /// The resource identifier of the server, if it is not its URL.
+    pub(in super::super) resource: Option<String>,
+    /// The name of the server at the authorization server.
+    pub(in super::super) audience: Option<String>,
     /// The scopes to request, separated by spaces.
     pub(in super::super) scope: Option<String>,
 }
@@ -82,6 +91,8 @@ pub(in super::super) enum AuthKind {
     ClientCredentials,
     /// A token in a file, which other programs may replace.
     TokenFile,
+    /// A token for each caller, in exchange for the token of the caller.
+    Exchange,
 }
 
 /// A setting that cannot be used.
@@ -141,7 +152,7 @@ impl ServerSection {
             let reason = "a program gets its credentials in `env`, not by `auth`";
             return Err(SectionProblem::new(auth.span(), reason));
         }
-        let checked = auth.get_ref().check();
+        let checked = auth.get_ref().check(self.share);
         checked.map_err(|reason| SectionProblem::new(auth.span(), reason))
     }
 
@@ -192,13 +203,35 @@ impl AuthSection {
         files.into_iter().flatten()
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, share: Option<ShareOption>) -> Result<(), String> {
+        self.check_keys()?;
+        let has_client = matches!(self.kind, AuthKind::ClientCredentials | AuthKind::Exchange);
+        if has_client && self.client_secret_file.is_some() == self.client_key_file.is_some() {
+            return Err("either `client-secret-file` or `client-key-file` is needed".to_owned());
+        }
+        if self.kind != AuthKind::Exchange {
+            return Ok(());
+        }
+        let issuer = HttpUrl::parse(self.issuer.as_deref().unwrap_or_default());
+        if !issuer.is_ok_and(|issuer| issuer.is_https_or_loopback()) {
+            return Err("`issuer` has to be an https URL".to_owned());
+        }
+        if matches!(share, Some(ShareOption::All)) {
+            return Err(SHARED_EXCHANGE.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Checks which keys are given.
+    fn check_keys(&self) -> Result<(), String> {
         let given = [
             ("file", self.file.is_some()),
             ("client-id", self.client_id.is_some()),
             ("client-secret-file", self.client_secret_file.is_some()),
             ("client-key-file", self.client_key_file.is_some()),
             ("issuer", self.issuer.is_some()),
+            ("resource", self.resource.is_some()),
+            ("audience", self.audience.is_some()),
             ("scope", self.scope.is_some()),
         ];
         let (required, allowed): (&[&str], &[&str]) = match self.kind {
@@ -207,6 +240,16 @@ impl AuthSection {
             AuthKind::ClientCredentials => (
                 &["client-id"],
                 &["client-secret-file", "client-key-file", "issuer", "scope"],
+            ),
+            AuthKind::Exchange => (
+                &["client-id", "issuer"],
+                &[
+                    "client-secret-file",
+                    "client-key-file",
+                    "scope",
+                    "resource",
+                    "audience",
+                ],
             ),
         };
         for (key, is_given) in given {
@@ -217,10 +260,6 @@ impl AuthSection {
             if is_given && !is_required && !allowed.contains(&key) {
                 return Err(format!("`{key}` does not belong to this kind"));
             }
-        }
-        let is_client = self.kind == AuthKind::ClientCredentials;
-        if is_client && self.client_secret_file.is_some() == self.client_key_file.is_some() {
-            return Err("either `client-secret-file` or `client-key-file` is needed".to_owned());
         }
         Ok(())
     }

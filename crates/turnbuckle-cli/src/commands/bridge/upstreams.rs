@@ -4,18 +4,19 @@ use std::{
     collections::BTreeSet,
     ops::Deref,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use turnbuckle_auth::Secret;
 use turnbuckle_client::{LifecycleMode, Target, http::HttpTarget};
-use turnbuckle_gateway::{HeaderName, Sharing, Upstream};
+use turnbuckle_gateway::{HeaderName, Sharing, Upstream, UpstreamCaller};
 use turnbuckle_protocol::timeouts::Timeouts;
 use turnbuckle_text::url::HttpUrl;
 
 use super::{
     BridgeCommand, ShareOption,
-    config::{AuthKind, AuthSection, BridgeConfig, NamedSection, RateSection},
+    config::{AuthKind, AuthSection, BridgeConfig, NamedSection, RateSection, SHARED_EXCHANGE},
     server_files::{self, ServerFiles},
     token_file::TokenFile,
 };
@@ -144,7 +145,7 @@ pub(super) fn find(
         servers.push(BridgedServer {
             settings: section.map_or_else(
                 || Ok(ServerSettings::default()),
-                |section| settings(section, &files.config, &server.resolved, context),
+                |section| settings(section, &files.config, &server.resolved, bridge, context),
             )?,
             name,
             target: server.target,
@@ -173,11 +174,15 @@ fn settings(
     section: &NamedSection,
     config: &BridgeConfig,
     resolved: &ResolvedTarget,
+    bridge: &BridgeCommand,
     context: &CommandContext,
 ) -> Result<ServerSettings> {
     let given = &section.settings;
     let mut auth = given.auth.as_ref().map(|auth| auth.get_ref().clone());
     if let Some(auth) = &mut auth {
+        if auth.kind == AuthKind::Exchange {
+            check_exchange(bridge).map_err(|reason| config.error(section, reason))?;
+        }
         if matches!(resolved, ResolvedTarget::Local(_)) {
             let reason = "`auth` is only for servers on HTTP";
             return Err(config.error(section, reason));
@@ -220,6 +225,31 @@ fn settings(
     })
 }
 
+/// Returns why tokens cannot be exchanged.
+fn check_exchange(bridge: &BridgeCommand) -> std::result::Result<(), &'static str> {
+    if !bridge.has_issued_tokens {
+        return Err(
+            "`exchange` needs callers with tokens of an issuer: start the bridge with --auth-issuer",
+        );
+    }
+    if matches!(bridge.share, Some(ShareOption::All)) {
+        return Err(SHARED_EXCHANGE);
+    }
+    if bridge.exchanges_tokens.get() == Some(&false) {
+        return Err(
+            "the running bridge keeps no tokens of callers: start it again for the first server with `exchange`",
+        );
+    }
+    Ok(())
+}
+
+impl BridgedServers {
+    /// Returns whether a server needs the tokens of callers.
+    pub(super) fn exchange_tokens(&self) -> bool {
+        self.servers.iter().any(BridgedServer::exchanges_tokens)
+    }
+}
+
 impl BridgedServer {
     /// Returns the upstream server, with its credentials. The command line takes precedence over `bridge.toml`.
     pub(super) async fn upstream(
@@ -233,10 +263,15 @@ impl BridgedServer {
                 let target = target.clone();
                 Upstream::new(&self.name, move || target())
             }
-            UpstreamConnection::Http(http_entry) => {
-                let http = self.authorized_http(http_entry, context).await?;
-                Upstream::new(&self.name, move || http.clone().into())
-            }
+            UpstreamConnection::Http(http_entry) => match &settings.auth {
+                Some(auth) if auth.kind == AuthKind::Exchange => {
+                    self.exchanging_upstream(auth, http_entry, context)?
+                }
+                _ => {
+                    let http = self.authorized_http(http_entry, context).await?;
+                    Upstream::new(&self.name, move || http.clone().into())
+                }
+            },
         };
         let upstream = match context.options.timeout.or(settings.timeout) {
             Some(timeout) => {
@@ -289,6 +324,23 @@ impl BridgedServer {
         state_files::digest([self.definition.as_str(), settings.as_str()])
     }
 
+    /// Returns the upstream server with tokens that are exchanged for those of callers.
+    fn exchanging_upstream(
+        &self,
+        auth: &AuthSection,
+        http_entry: &HttpEntry,
+        context: &CommandContext,
+    ) -> Result<Upstream> {
+        let machine = machine_client(auth, context)?;
+        let create = logins::exchanging_http(http_entry, &machine, context)?;
+        let target = move |caller: &UpstreamCaller| {
+            let (key, owner) = (Arc::clone(caller.key()), caller.clone());
+            let newest_token = move || owner.newest_token().map(|token| token.secret().clone());
+            create(key, Box::new(newest_token)).into()
+        };
+        Ok(Upstream::per_caller(&self.name, target).login_hint(NO_TOKEN_HINT))
+    }
+
     async fn authorized_http(
         &self,
         http_entry: &HttpEntry,
@@ -305,21 +357,11 @@ impl BridgedServer {
                 Ok(resolve::http_client(http_entry, context).authorization(token))
             }
             Some((AuthKind::ClientCredentials, auth)) => {
-                let read = |file: &Option<PathBuf>| {
-                    let file = file.as_deref();
-                    file.map(|file| credentials::read_secret(file, context))
-                        .transpose()
-                };
-                let secret = read(&auth.client_secret_file)?;
-                let machine = MachineClient {
-                    id: auth.client_id.clone().unwrap_or_default(),
-                    secret: secret.map(|text| Secret::new(text.trim_end())),
-                    key: read(&auth.client_key_file)?.map(Secret::new),
-                    issuer: auth.issuer.clone(),
-                    scope: auth.scope.clone(),
-                };
-                logins::machine_http(http_entry, &machine, context)
+                logins::machine_http(http_entry, &machine_client(auth, context)?, context)
             }
+            Some((AuthKind::Exchange, _)) => Err(CliError::could_not_run(
+                "the credentials of the server are those of each caller",
+            )),
         }
     }
 
@@ -341,11 +383,39 @@ impl BridgedServer {
         }
     }
 
+    /// Returns whether the server needs the tokens of callers.
+    fn exchanges_tokens(&self) -> bool {
+        let auth = self.settings.auth.as_ref();
+        auth.is_some_and(|auth| auth.kind == AuthKind::Exchange)
+    }
+
     /// Returns whether the bridge gets its credentials without a user.
     fn has_own_login(&self) -> bool {
         let auth = self.settings.auth.as_ref();
         auth.is_some_and(|auth| auth.kind != AuthKind::Login)
     }
+}
+
+/// What callers read if the bridge got no token for them.
+const NO_TOKEN_HINT: &str = "the bridge got no token for this caller; its log has the reason";
+
+/// Returns the client that the bridge is at an authorization server.
+fn machine_client(auth: &AuthSection, context: &CommandContext) -> Result<MachineClient> {
+    let read = |file: &Option<PathBuf>| {
+        let file = file.as_deref();
+        file.map(|file| credentials::read_secret(file, context))
+            .transpose()
+    };
+    let secret = read(&auth.client_secret_file)?;
+    Ok(MachineClient {
+        id: auth.client_id.clone().unwrap_or_default(),
+        secret: secret.map(|text| Secret::new(text.trim_end())),
+        key: read(&auth.client_key_file)?.map(Secret::new),
+        issuer: auth.issuer.clone(),
+        scope: auth.scope.clone(),
+        resource: auth.resource.clone(),
+        audience: auth.audience.clone(),
+    })
 }
 
 fn sharing(option: Option<ShareOption>) -> Sharing {
@@ -471,6 +541,31 @@ mod tests {
 
     fn allow(glob: &str, servers: &mut [BridgedServer]) -> Result {
         add_pattern("--allow", glob, servers, |server| &mut server.allow)
+    }
+
+    #[test]
+    fn a_running_bridge_without_tokens_of_callers_cannot_begin_to_exchange_them() {
+        #[derive(clap::Parser)]
+        struct Words {
+            #[command(flatten)]
+            bridge: BridgeCommand,
+        }
+        let mut bridge = <Words as clap::Parser>::parse_from(["bridge"]).bridge;
+        assert!(
+            check_exchange(&bridge)
+                .unwrap_err()
+                .contains("--auth-issuer")
+        );
+        bridge.has_issued_tokens = true;
+        assert_eq!(check_exchange(&bridge), Ok(()));
+        bridge.exchanges_tokens = std::sync::OnceLock::from(true);
+        assert_eq!(check_exchange(&bridge), Ok(()));
+        bridge.exchanges_tokens = std::sync::OnceLock::from(false);
+        assert!(
+            check_exchange(&bridge)
+                .unwrap_err()
+                .contains("start it again")
+        );
     }
 
     #[test]
