@@ -195,6 +195,9 @@ mod tests {
         let two = r#"7 [{"inputSchema":{}},{"inputSchema":{}}]"#;
 
         assert!(list.check(7, &received(two, 0)).is_ok());
-        assert!(list.check(7, &received(r#"7 [{"inputSchema":{}}]"#, 0)).is_err());
+        assert!(
+            list.check(7, &received(r#"7 [{"inputSchema":{}}]"#, 0))
+                .is_err()
+        );
     }
 }
