@@ -549,10 +549,12 @@ fn change_target(
 ) -> Option<ChangeTarget> {
     match sharing {
         SharingKey::All => Some(ChangeTarget::Everyone),
-        SharingKey::Principal(_) if server.settings.sharing == Sharing::Principal => {
+        SharingKey::Principal(_)
+            if server.settings.sharing == Sharing::Principal || server.is_stateless() =>
+        {
             Some(request.principal_target())
         }
-        // Clients of the principal with a session have connections of their own.
+        // Clients of the principal with a session have connections of their own to a legacy server.
         SharingKey::Session(_) | SharingKey::Principal(_) => Some(request.session_target()),
         SharingKey::Call(_) => None,
     }

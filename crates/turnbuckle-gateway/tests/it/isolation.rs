@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use turnbuckle_client::LifecycleMode;
-use turnbuckle_gateway::{RunningGateway, Sharing, Upstream};
+use turnbuckle_gateway::{Gateway, RunningGateway, Sharing, Upstream};
 use turnbuckle_protocol::{Principal, Revision};
 use turnbuckle_server::testing::{
     Combination, Peer, TestEventStream, TestHttpClient, TransportKind, http,
@@ -10,7 +10,7 @@ use turnbuckle_server::testing::{
 
 use crate::{
     scripted::{ScriptedConnection, ScriptedServer, scripted_as, scripted_with},
-    upstreams::start,
+    upstreams::{desk, peer_of, per_caller, start},
 };
 
 const URI: &str = "file:///notes";
@@ -284,4 +284,35 @@ async fn a_url_elicitation_is_completed_only_by_the_server_that_sent_it_to_the_s
     of_ada_at_a.notify(COMPLETED, completed.clone()).await;
     assert_eq!(ada.expect_notification(COMPLETED).await, completed);
     bo.expect_no_message().await;
+}
+
+/// A modern server with the credentials of each caller has one connection for all clients of a caller.
+#[tokio::test(start_paused = true)]
+async fn an_update_reaches_every_client_of_the_caller_with_the_connection() {
+    const NOTE: &str = "desk://note";
+    let server = desk();
+    let gateway = Gateway::new("gateway", "1")
+        .authenticated_callers(true)
+        .upstream(per_caller("desk", LifecycleMode::Modern, server.clone()));
+    let gateway = gateway.start().await.unwrap();
+    let mut peers = Vec::new();
+    for subject in ["ada", "ada", "bo"] {
+        let builder = peer_of(&gateway, subject).legacy("2025-11-25");
+        let mut peer = builder.await;
+        // From then on the server is known to be modern.
+        peer.request("tools/list", json!({})).await.expect_result();
+        peers.push(peer);
+    }
+    for peer in &mut peers[..2] {
+        let subscribed = peer.request("resources/subscribe", json!({ "uri": NOTE }));
+        subscribed.await.expect_result();
+    }
+
+    server.resource_updated(NOTE);
+
+    for peer in &mut peers[..2] {
+        let updated = peer.expect_notification(UPDATED).await;
+        assert_eq!(updated["uri"], NOTE);
+    }
+    peers[2].expect_no_message().await;
 }

@@ -129,19 +129,25 @@ pub(crate) fn counted(
     count: &ConnectionCount,
 ) -> Upstream {
     let count = count.clone();
-    Upstream::new(name, move || {
-        let (near, far) = tokio::io::duplex(64 * 1024);
-        let (reader, writer) = tokio::io::split(far);
-        let server = server.clone();
-        let open = count.guard();
-        tokio::spawn(async move {
-            let _open = open;
-            let _ = turnbuckle_server::ndjson::serve(reader, writer, server).await;
-        });
-        let (reader, writer) = tokio::io::split(near);
-        Target::from(NdjsonClient::new(reader, writer))
-    })
-    .lifecycle_mode(mode)
+    Upstream::new(name, move || connect(server.clone(), count.guard())).lifecycle_mode(mode)
+}
+
+/// Returns an upstream server in memory that is used with the credentials of each caller.
+pub(crate) fn per_caller(name: &str, mode: LifecycleMode, server: Server) -> Upstream {
+    let count = ConnectionCount::default();
+    Upstream::per_caller(name, move |_| connect(server.clone(), count.guard())).lifecycle_mode(mode)
+}
+
+/// Serves a new connection.
+fn connect(server: Server, open: OpenGuard) -> Target {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (reader, writer) = tokio::io::split(far);
+    tokio::spawn(async move {
+        let _open = open;
+        let _ = turnbuckle_server::ndjson::serve(reader, writer, server).await;
+    });
+    let (reader, writer) = tokio::io::split(near);
+    Target::from(NdjsonClient::new(reader, writer))
 }
 
 /// Starts a gateway to one server.
