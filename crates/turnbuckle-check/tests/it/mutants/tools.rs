@@ -25,6 +25,7 @@ fn lists() -> Vec<Mutant> {
             .in_revision(Revision::V2024_11_05)
             .map_sent(undeclared("tools")),
         Mutant::new("tools.list", "an error instead of the list of tools")
+            .for_requirement("tools.list.respond")
             .map_response_to("tools/list", failing),
         Mutant::new(
             "tools.list-same-for-all",
@@ -38,12 +39,11 @@ fn lists() -> Vec<Mutant> {
                 tools.reverse();
             }
         }),
-        Mutant::new("tools.names", "a name with a space").map_response_to(
-            "tools/list",
-            |message| {
+        Mutant::new("tools.names", "a name with a space")
+            .for_requirement("tools.name.charset")
+            .map_response_to("tools/list", |message| {
                 each_tool(message, |tool| rename(tool, "forget", "forget it"));
-            },
-        ),
+            }),
         Mutant::new("tools.names-unique", "two tools with one name").map_response_to(
             "tools/list",
             |message| {
