@@ -335,7 +335,7 @@ impl Gateway {
         });
         state.observe_servers();
         state.probe_all().await?;
-        let server = state.create_front();
+        let server = state.create_front("");
         tokio::spawn(maintain(Arc::downgrade(&state), self.idle_timeout));
         Ok(RunningGateway { state, server })
     }
@@ -661,14 +661,14 @@ impl GatewayState {
             operations: Arc::clone(&self.operations),
             this: weak.clone(),
         });
-        view.create_front();
+        view.create_front(server.name());
         view
     }
 
-    /// Creates the server that clients use.
-    fn create_front(self: &Arc<Self>) -> Server {
+    /// Creates the server that clients use. The states that it encrypts are for this scope.
+    fn create_front(self: &Arc<Self>, scope: &str) -> Server {
         let relay = Arc::new(GatewayRelay(Arc::clone(self)));
-        let front = self.base.with_own_state().relay(relay);
+        let front = self.base.with_own_state(scope).relay(relay);
         *lock(&self.front) = Some(front.clone());
         front
     }

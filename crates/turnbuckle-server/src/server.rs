@@ -89,6 +89,8 @@ struct ServerSettings {
     tool_views: Vec<ToolView>,
     relay: Option<Arc<dyn Relay>>,
     served_eras: ServedEras,
+    /// Distinguishes what relays of servers with the same keys encrypt.
+    state_scope: Box<str>,
 }
 
 impl Server {
@@ -114,6 +116,7 @@ impl Server {
             tool_views: Vec::new(),
             relay: None,
             served_eras: ServedEras::Both,
+            state_scope: "".into(),
         };
         let store = Store::memory();
         Self {
@@ -320,11 +323,12 @@ impl Server {
     }
 
     /// Returns a server with the settings, items and state keys of this one, and with sessions, tasks and subscriptions of
-    /// its own, in memory.
+    /// its own, in memory. What a [relay](crate::relay) of it encrypts is rejected by servers with another `scope`.
     #[must_use]
-    pub fn with_own_state(&self) -> Self {
+    pub fn with_own_state(&self, scope: &str) -> Self {
         let mut server = self.clone().store(Store::memory());
         let inner = server.inner_mut();
+        inner.settings.state_scope = scope.into();
         inner.running_tasks = Arc::default();
         inner.subscription_budget = Arc::default();
         inner.session_users = Arc::default();
@@ -407,6 +411,10 @@ impl Server {
 
     pub(crate) fn sealing_keys(&self) -> &SealingKeys {
         &self.inner.sealing_keys
+    }
+
+    pub(crate) fn state_scope(&self) -> &str {
+        &self.inner.settings.state_scope
     }
 
     pub(crate) fn subscription_budget(&self) -> &SubscriptionBudget {

@@ -434,7 +434,8 @@ impl RelayedRequest {
         let caller = self
             .principal()
             .map(|principal| (&principal.issuer, &principal.subject, &principal.client));
-        format!("relay\0{purpose}\0{caller:?}").into_bytes()
+        let scope = self.call.server.state_scope();
+        format!("relay\0{scope}\0{purpose}\0{caller:?}").into_bytes()
     }
 }
 
