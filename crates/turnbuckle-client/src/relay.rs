@@ -249,18 +249,18 @@ impl Client {
     pub async fn relay(
         &self,
         id: RelayCallId,
-        request: RelayRequest,
+        request: &RelayRequest,
     ) -> Result<RelayResult, CallError> {
         let method = table_entry(&request.method);
         let auth_wait = self.inner.transport.auth_wait();
         let mut outgoing = OutgoingRequest::new(method, self.inner.rules(), auth_wait);
         outgoing.name = request.name.as_deref();
         outgoing.relay_call = Some(id);
-        self.encode_relayed(&mut outgoing, id, &request)?;
+        self.encode_relayed(&mut outgoing, id, request)?;
         self.check_connected(&outgoing)?;
         let received = match self.send_once(&mut outgoing, &request.timeouts).await {
             Err(CallError::Disconnected { source, .. }) => {
-                Box::pin(self.resend_relayed(source, &mut outgoing, id, &request)).await
+                Box::pin(self.resend_relayed(source, &mut outgoing, id, request)).await
             }
             outcome => outcome,
         };

@@ -288,8 +288,7 @@ impl RelayedCall<'_> {
     ) -> Result<RelayResult, RpcError> {
         let mut outgoing = self.outgoing(added)?;
         outgoing.param_headers = self.param_headers().await?;
-        let sent = outgoing.param_headers.clone();
-        let mut result = self.connection.relay(call, outgoing).await;
+        let mut result = self.connection.relay(call, &outgoing).await;
         if let Err(turnbuckle_client::CallError::Rejected { source, .. }) = &result
             && source.code == code::HEADER_MISMATCH
             && self.is_tool_call()
@@ -297,10 +296,10 @@ impl RelayedCall<'_> {
         {
             // The server did not process the call, because its tools have changed.
             self.connection.lists().invalidate(ListKind::Tools);
-            let mut outgoing = self.outgoing(added)?;
-            outgoing.param_headers = self.param_headers().await?;
-            if outgoing.param_headers != sent {
-                result = self.connection.relay(call, outgoing).await;
+            let headers = self.param_headers().await?;
+            if headers != outgoing.param_headers {
+                outgoing.param_headers = headers;
+                result = self.connection.relay(call, &outgoing).await;
             }
         }
         result.map_err(|error| {

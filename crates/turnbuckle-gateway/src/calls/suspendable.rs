@@ -93,7 +93,7 @@ struct UpstreamRun {
 
 impl UpstreamRun {
     async fn finish(self, request: RelayRequest) -> Result<String, RpcError> {
-        let result = self.run(request).await;
+        let result = self.run(&request).await;
         match result {
             Ok(Ok(result)) => {
                 let server = &self.connection.server;
@@ -117,23 +117,22 @@ impl UpstreamRun {
     /// The error is the outcome of a call that is not repeated.
     async fn run(
         &self,
-        mut request: RelayRequest,
+        request: &RelayRequest,
     ) -> Result<Result<RelayResult, CallError>, Result<String, RpcError>> {
         let can_repeat = self.call.can_open_urls();
         for _ in 0..MAX_REPEATS {
-            let repeated = can_repeat.then(|| request.clone());
             let result = self.connection.relay(&self.call, request).await;
             let required = match &result {
                 Err(CallError::Rejected { source, .. }) => required_elicitations(source),
                 _ => None,
             };
             match required {
-                Some(elicitations) => self.open_urls(&elicitations).await?,
+                // Boxed, so that the future of a call stays small.
+                Some(elicitations) => Box::pin(self.open_urls(&elicitations)).await?,
                 None => return Ok(result),
             }
-            match repeated {
-                Some(repeated) => request = repeated,
-                None => return Ok(result),
+            if !can_repeat {
+                return Ok(result);
             }
         }
         Err(self.reject("the server requested input too often"))

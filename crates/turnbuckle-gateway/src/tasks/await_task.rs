@@ -98,7 +98,7 @@ impl<'a> UpstreamTask<'a> {
         loop {
             tokio::time::sleep(self.poll_interval).await;
             let request = self.relayed.task_request("tasks/get", &self.id, &[])?;
-            let state = self.relayed.connection.relay(&self.call, request).await;
+            let state = self.relayed.connection.relay(&self.call, &request).await;
             let server = self.relayed.connection.server.name();
             let state = state.map_err(|error| errors::call_failure(server, error))?;
             let state = RawObject::parse(state.json())?;
@@ -160,7 +160,7 @@ impl<'a> UpstreamTask<'a> {
         for (key, _) in RawObject::parse(responses)?.members() {
             self.answered.insert(key.into_owned());
         }
-        let updated = self.relayed.connection.relay(&self.call, request).await;
+        let updated = self.relayed.connection.relay(&self.call, &request).await;
         let server = self.relayed.connection.server.name();
         updated.map_err(|error| errors::call_failure(server, error))?;
         Ok(())
@@ -177,7 +177,7 @@ impl<'a> UpstreamTask<'a> {
         let mut request = self.relayed.task_request("tasks/result", &self.id, &[])?;
         request.timeouts.idle = limit;
         request.timeouts.total = limit;
-        let result = self.relayed.connection.relay(&self.call, request).await;
+        let result = self.relayed.connection.relay(&self.call, &request).await;
         let server = self.relayed.connection.server.name();
         let result = result.map_err(|error| errors::call_failure(server, error))?;
         self.has_ended = true;
@@ -209,7 +209,7 @@ impl Drop for UpstreamTask<'_> {
 }
 
 async fn cancel(connection: &Connection, call: &Arc<RunningCall>, request: RelayRequest) {
-    if let Err(error) = connection.relay(call, request).await {
+    if let Err(error) = connection.relay(call, &request).await {
         tracing::debug!(server = connection.server.name(), %error, "a task was not cancelled");
     }
 }

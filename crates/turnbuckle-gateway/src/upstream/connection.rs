@@ -216,7 +216,7 @@ impl Connection {
     pub(crate) async fn relay(
         &self,
         call: &Arc<RunningCall>,
-        request: RelayRequest,
+        request: &RelayRequest,
     ) -> Result<RelayResult, CallError> {
         let id = self.client.relay_id();
         let _used = UseGuard(&self.shared);
@@ -250,9 +250,18 @@ impl Connection {
         {
             return;
         }
-        let is_changed = match roots.next_step() {
-            RootsStep::Send => return,
-            RootsStep::Await => false,
+        match roots.next_step() {
+            RootsStep::Send => {}
+            // Boxed, so that the future of a call stays small.
+            step => Box::pin(self.await_roots(step, call)).await,
+        }
+    }
+
+    /// Waits until a legacy server has the roots of a modern client.
+    async fn await_roots(&self, step: RootsStep, call: &Arc<RunningCall>) {
+        let roots = &self.shared.roots;
+        let is_changed = match step {
+            RootsStep::Send | RootsStep::Await => false,
             RootsStep::Notify => true,
             RootsStep::Renew => self.renew_roots(call).await,
         };
@@ -337,15 +346,19 @@ impl Connection {
         }
         request.timeouts = self.server.settings.timeouts;
         let _used = UseGuard(&self.shared);
-        self.send(self.client.relay_id(), request).await
+        self.send(self.client.relay_id(), &request).await
     }
 
     /// Sends a request, and records its duration.
-    async fn send(&self, id: RelayCallId, request: RelayRequest) -> Result<RelayResult, CallError> {
-        let (method, started) = (request.method.clone(), Instant::now());
+    async fn send(
+        &self,
+        id: RelayCallId,
+        request: &RelayRequest,
+    ) -> Result<RelayResult, CallError> {
+        let started = Instant::now();
         let result = self.client.relay(id, request).await;
         if let Some(events) = self.shared.events.upgrade() {
-            events.server_responded(&self.server, &method, &result, started.elapsed());
+            events.server_responded(&self.server, &request.method, &result, started.elapsed());
         }
         result
     }
@@ -490,7 +503,8 @@ impl Connection {
             .log_levels()
             .set_of_call(id, call.log_level()?);
         if let Some(level) = changed {
-            self.send_log_level(level).await;
+            // Boxed, so that the future of a call stays small.
+            Box::pin(self.send_log_level(level)).await;
         }
         Some(guard)
     }

@@ -57,7 +57,7 @@ async fn a_result_is_returned_byte_for_byte() {
         );
         let (client, _events) = connect(&mock, revision, None).await;
 
-        let result = client.relay(client.relay_id(), call()).await.unwrap();
+        let result = client.relay(client.relay_id(), &call()).await.unwrap();
 
         let is_modern = revision == MODERN;
         assert_eq!(*result.kind() == ResultType::InputRequired, is_modern);
@@ -76,8 +76,8 @@ async fn headers_repeat_the_method_and_what_the_caller_sets() {
         HeaderValue::from_static("eu"),
     )];
 
-    client.relay(client.relay_id(), request).await.unwrap();
-    client.relay(client.relay_id(), call()).await.unwrap();
+    client.relay(client.relay_id(), &request).await.unwrap();
+    client.relay(client.relay_id(), &call()).await.unwrap();
 
     let sent = &posted_messages(&mock, "com.example/x")[0];
     assert_eq!(sent.header("mcp-method"), "com.example/x");
@@ -100,7 +100,7 @@ async fn a_legacy_request_has_no_such_headers() {
         HeaderValue::from_static("eu"),
     )];
 
-    client.relay(client.relay_id(), request).await.unwrap();
+    client.relay(client.relay_id(), &request).await.unwrap();
 
     let sent = &posted_messages(&mock, "tools/call")[0];
     for name in ["mcp-method", "mcp-name", "mcp-param-region"] {
@@ -115,7 +115,7 @@ async fn a_method_that_no_header_can_carry_is_not_sent() {
     let (client, _events) = connect(&mock, MODERN, None).await;
 
     let request = RelayRequest::new("a\nb", "{}");
-    let error = client.relay(client.relay_id(), request).await.unwrap_err();
+    let error = client.relay(client.relay_id(), &request).await.unwrap_err();
 
     assert!(matches!(error, CallError::Unsendable { .. }), "{error}");
     assert!(error.is_unsent());
@@ -145,9 +145,12 @@ async fn messages_are_attributed_to_the_call_of_their_stream() {
         let response = Some(Ok(r#"{"roots":[]}"#.to_owned()));
         let (client, mut events) = connect(&mock, revision, response).await;
         let (first, second) = (client.relay_id(), client.relay_id());
+        let request = call();
 
-        let (first_result, second_result) =
-            tokio::join!(client.relay(first, call()), client.relay(second, call()));
+        let (first_result, second_result) = tokio::join!(
+            client.relay(first, &request),
+            client.relay(second, &request)
+        );
 
         first_result.unwrap();
         second_result.unwrap();
@@ -189,7 +192,7 @@ async fn a_modern_notification_is_attributed_and_comes_before_the_result() {
     let (client, mut events) = connect(&mock, MODERN, None).await;
     let id = client.relay_id();
 
-    client.relay(id, call()).await.unwrap();
+    client.relay(id, &call()).await.unwrap();
 
     let received = events.take();
     assert!(
@@ -254,7 +257,7 @@ async fn an_ended_session_is_renewed_once_and_reported_as_a_gap() {
         let (client, mut events) = connect(&mock, LATEST_LEGACY, None).await;
         let id = client.relay_id();
 
-        client.relay(id, call()).await.unwrap();
+        client.relay(id, &call()).await.unwrap();
 
         let calls = posted_messages(&mock, "tools/call");
         let sessions: Vec<_> = calls
@@ -272,7 +275,7 @@ async fn a_session_that_ends_again_is_not_renewed_again() {
     let mock = server(LATEST_LEGACY, on_call(|_| MockResponse::status(404)));
     let (client, _events) = connect(&mock, LATEST_LEGACY, None).await;
 
-    let error = client.relay(client.relay_id(), call()).await.unwrap_err();
+    let error = client.relay(client.relay_id(), &call()).await.unwrap_err();
 
     assert!(
         matches!(
@@ -304,7 +307,7 @@ async fn a_lost_response_is_not_repeated() {
             let (client, _events) = connect(&mock, revision, None).await;
 
             let request = RelayRequest::new(method, "{}");
-            let error = client.relay(client.relay_id(), request).await.unwrap_err();
+            let error = client.relay(client.relay_id(), &request).await.unwrap_err();
 
             let expected = match revision {
                 MODERN => matches!(error, CallError::EffectUnknown { .. }),
@@ -332,7 +335,7 @@ async fn dropping_a_modern_call_closes_its_response() {
         }),
     );
     let (client, _events) = connect(&mock, MODERN, None).await;
-    let call = tokio::spawn(async move { client.relay(client.relay_id(), call()).await });
+    let call = tokio::spawn(async move { client.relay(client.relay_id(), &call()).await });
     mock.first(|request| request.rpc() == "tools/call").await;
 
     call.abort();
@@ -348,7 +351,7 @@ async fn dropping_a_legacy_call_sends_a_notification() {
     let id = client.relay_id();
     let pending = tokio::spawn({
         let client = client.clone();
-        async move { client.relay(id, call()).await }
+        async move { client.relay(id, &call()).await }
     });
     mock.first(|request| request.rpc() == "tools/call").await;
 
@@ -412,7 +415,7 @@ async fn closing_the_client_ends_the_connection() {
         let (client, mut events) = connect(&mock, revision, None).await;
 
         client.close().await;
-        let error = client.relay(client.relay_id(), call()).await.unwrap_err();
+        let error = client.relay(client.relay_id(), &call()).await.unwrap_err();
 
         assert_eq!(events.take(), [Event::End], "{revision}");
         assert!(matches!(error, CallError::NotConnected { .. }), "{error}");
@@ -442,7 +445,7 @@ async fn a_server_that_cannot_be_reached_has_not_processed_the_call() {
     let (builder, _events) = recording(builder_for(MODERN), None);
     let client = builder.connect(target).await.unwrap();
 
-    let error = client.relay(client.relay_id(), call()).await.unwrap_err();
+    let error = client.relay(client.relay_id(), &call()).await.unwrap_err();
 
     assert!(matches!(error, CallError::Disconnected { .. }), "{error}");
     assert!(error.is_unsent(), "{error}");
@@ -471,7 +474,7 @@ async fn messages_on_http_sse_belong_to_no_call_and_its_end_is_reported_once() {
     let client = builder.connect(target).await.unwrap();
 
     let request = RelayRequest::new("tools/call", r#"{"name":"ask","arguments":{}}"#);
-    let result = client.relay(client.relay_id(), request).await.unwrap();
+    let result = client.relay(client.relay_id(), &request).await.unwrap();
 
     assert!(result.json().contains("file:///a"), "{}", result.json());
     let requests = events.take();

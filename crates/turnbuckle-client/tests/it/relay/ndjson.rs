@@ -26,7 +26,7 @@ async fn connect(server: &MockServer) -> (Client, Events) {
 }
 
 async fn relay(client: &Client, request: RelayRequest) -> Result<RelayResult, CallError> {
-    client.relay(client.relay_id(), request).await
+    client.relay(client.relay_id(), &request).await
 }
 
 /// Returns the last line that the server has received.
@@ -69,7 +69,7 @@ async fn parameters_and_meta_are_sent_byte_for_byte_on_one_line() {
     request.progress = true;
     let id = client.relay_id();
 
-    client.relay(id, request).await.unwrap();
+    client.relay(id, &request).await.unwrap();
 
     let expected = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"_meta":{{"progressToken":{id},"b" : 1.50,"a":{{"\u00e9":[ ]}}}},"name":"a",  "x": 1.0}}}}"#
@@ -85,7 +85,7 @@ async fn a_request_without_meta_has_only_its_parameters() {
     let id = client.relay_id();
 
     client
-        .relay(id, RelayRequest::new("tools/list", " {} "))
+        .relay(id, &RelayRequest::new("tools/list", " {} "))
         .await
         .unwrap();
 
@@ -290,7 +290,7 @@ async fn notifications_come_in_order_and_before_the_result() {
         request.progress = true;
         let call = tokio::spawn({
             let client = client.clone();
-            async move { client.relay(id, request).await }
+            async move { client.relay(id, &request).await }
         });
         let call_message = server.next("tools/call").await;
         assert_eq!(call_message["id"], id.as_i64());
@@ -343,7 +343,7 @@ async fn progress_after_the_call_is_no_anomaly() {
     let id = client.relay_id();
     let mut request = RelayRequest::new("tools/call", "{}");
     request.progress = true;
-    client.relay(id, request).await.unwrap();
+    client.relay(id, &request).await.unwrap();
 
     let call = server.next("tools/call").await;
     server.progress(&call, 1.0).await;
@@ -364,7 +364,7 @@ async fn dropping_a_call_cancels_it_by_its_id() {
             let client = client.clone();
             async move {
                 client
-                    .relay(id, RelayRequest::new("tools/call", "{}"))
+                    .relay(id, &RelayRequest::new("tools/call", "{}"))
                     .await
             }
         });
