@@ -7,7 +7,7 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -26,7 +26,7 @@ use super::{
 use crate::{
     AuthorizationError, AuthorizationServer, AuthorizationStep, CredentialProvider, Credentials,
     RetryDecision, Scopes, Secret, UnauthorizedResponse, UnsignedRequest, fetch::Fetch,
-    jwt::SigningKey,
+    jwt::SigningKey, sync::lock,
 };
 
 /// The revision that is sent in requests for metadata.
@@ -308,8 +308,7 @@ impl TokenExchange {
 
 impl ExchangeState {
     fn callers(&self) -> MutexGuard<'_, HashMap<Arc<str>, CallerSlot>> {
-        // No code under this lock leaves an invalid value.
-        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.callers)
     }
 }
 

@@ -1,12 +1,7 @@
 //! Serves on HTTP.
 
 use std::{
-    collections::BTreeSet,
-    io,
-    net::SocketAddr,
-    num::NonZeroUsize,
-    sync::{Mutex, PoisonError},
-    time::Duration,
+    collections::BTreeSet, io, net::SocketAddr, num::NonZeroUsize, sync::Mutex, time::Duration,
 };
 
 use tokio::{net::TcpListener, sync::oneshot};
@@ -24,6 +19,7 @@ use super::{
 use crate::{
     context::CommandContext,
     error::{CliError, Result},
+    lock,
     signals::ShutdownSignals,
 };
 
@@ -179,7 +175,7 @@ impl NamedServers<'_> {
         names: BTreeSet<String>,
         find: impl Fn(&str) -> Option<Server>,
     ) -> Result {
-        let mut known = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.names);
         for removed in known.difference(&names) {
             self.servers.remove(removed);
         }
