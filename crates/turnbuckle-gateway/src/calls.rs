@@ -27,7 +27,7 @@ use self::{
     own_task::OwnedCall,
     running::{RunningCall, tool_error},
     state_purpose::StatePurpose,
-    suspended::{OpenCall, call_again},
+    suspended::{OpenCall, call_again_error},
     url_elicitation::{id_of, required_elicitations},
 };
 use crate::{
@@ -146,7 +146,9 @@ impl GatewayState {
             ClientRequestPath::Requests => relayed.send_directly(&call).await,
             ClientRequestPath::Results => relayed.pass_input_requests(&call).await,
             // A state that is not one of a suspended call never starts another call.
-            ClientRequestPath::Suspend if params.get("requestState").is_some() => Err(call_again()),
+            ClientRequestPath::Suspend if params.get("requestState").is_some() => {
+                Err(call_again_error())
+            }
             ClientRequestPath::Suspend => {
                 let open = relayed.open_call(&call)?;
                 return self.await_open_call(open, request, &purpose).await;
@@ -199,10 +201,10 @@ impl RelayedCall<'_> {
     /// Compares the headers of the client with the call, and decides how it uses tasks.
     async fn prepare(&mut self) -> Result<TaskMode, RpcError> {
         let server = self.connection.client.server();
-        let has_traits = self.request.has_param_headers()
+        let needs_traits = self.request.has_param_headers()
             || self.pair.client_request_path() == ClientRequestPath::Suspend
                 && tasks::server_design(&server).is_some();
-        let traits = match self.target.filter(|_| has_traits && self.is_tool_call()) {
+        let traits = match self.target.filter(|_| needs_traits && self.is_tool_call()) {
             Some(tool) => self.connection.tool_traits(&tool.original).await.ok(),
             None => None,
         };

@@ -43,7 +43,7 @@ pub(crate) fn result(
     if pair.adds_result_members() {
         return with_result_members(method, result, identity);
     }
-    if pair.has_server_info() {
+    if pair.are_both_modern() {
         return with_identity(result, identity);
     }
     if !pair.needs_downgrade() {
@@ -61,7 +61,7 @@ pub(crate) fn result(
         _ => result.to_owned(),
     };
     if is_stateless(upstream) {
-        // They are members of the envelope, which the types of results do not have.
+        // The types of results lack these members, so that the conversion keeps them.
         return edit(&result, &MODERN_MEMBERS, &[]);
     }
     Ok(result)
@@ -133,7 +133,7 @@ impl ListKind {
     }
 
     /// Returns whether the gateway requests all pages at once. Lists of resources can be long.
-    pub(crate) fn is_fetched_whole(self) -> bool {
+    pub(crate) fn fetches_all_pages(self) -> bool {
         matches!(self, Self::Tools | Self::Prompts)
     }
 
@@ -215,7 +215,7 @@ fn downgrade<T>(text: &str, from: Revision, to: Revision) -> Result<String, RpcE
 where
     T: VersionedPayload + Serialize + DeserializeOwned,
 {
-    let forms = TypedForms::parse::<T>(text, from, to)?;
+    let forms = ConvertedPayload::parse::<T>(text, from, to)?;
     if forms.received == forms.converted {
         return Ok(text.to_owned());
     }
@@ -228,16 +228,16 @@ fn downgrade_message<T>(text: &str, from: Revision, to: Revision) -> Result<Stri
 where
     T: VersionedPayload + Serialize + DeserializeOwned,
 {
-    Ok(TypedForms::parse::<T>(text, from, to)?.apply_to(text))
+    Ok(ConvertedPayload::parse::<T>(text, from, to)?.apply_to(text))
 }
 
-/// A payload without what its type does not know, as JSON.
-struct TypedForms {
+/// The members of a payload that its type knows, as JSON, before and after the conversion.
+struct ConvertedPayload {
     received: String,
     converted: String,
 }
 
-impl TypedForms {
+impl ConvertedPayload {
     fn parse<T>(text: &str, from: Revision, to: Revision) -> Result<Self, RpcError>
     where
         T: VersionedPayload + Serialize + DeserializeOwned,

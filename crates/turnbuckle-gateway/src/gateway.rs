@@ -31,7 +31,7 @@ use crate::{
     catalog::{
         Catalog, CatalogSettings,
         uris::own_uri,
-        views::{ViewTable, single},
+        views::{ViewTable, view_servers},
     },
     convert::{self, ListKind},
     hops::GatewayId,
@@ -41,7 +41,7 @@ use crate::{
     policy::RateLimits,
     upstream::{
         Upstream, UpstreamServer, UpstreamState, UpstreamStatus,
-        pool::{ConnectionLimits, ConnectionPool, ExpectedClient},
+        pool::{ConnectionLimits, ConnectionPool, FirstClient},
         server_set::ServerSet,
     },
 };
@@ -104,7 +104,7 @@ pub struct Gateway {
     has_authenticated_callers: bool,
     audit: Option<SharedSink>,
     max_per_principal: usize,
-    first_client: Option<ExpectedClient>,
+    first_client: Option<FirstClient>,
 }
 
 /// The reason that a gateway cannot be started.
@@ -283,7 +283,7 @@ impl Gateway {
     /// first request needs no second connection.
     #[must_use]
     pub fn first_client(mut self, info: Implementation, capabilities: ClientCapabilities) -> Self {
-        self.first_client = Some(ExpectedClient { info, capabilities });
+        self.first_client = Some(FirstClient { info, capabilities });
         self
     }
 
@@ -582,7 +582,7 @@ async fn maintain(state: Weak<GatewayState>, idle_timeout: Duration) {
             return;
         };
         state.pool.close_idle(idle_timeout);
-        state.pool.reopen_missed();
+        state.pool.reopen_awaited();
         for server in state.servers().iter() {
             if !server.is_up() && server.retry_later().is_none() {
                 state.probe(server);
@@ -642,7 +642,7 @@ impl GatewayState {
     /// Returns a view of a server: its own server in front, and everything else of this gateway.
     pub(crate) fn view_of(&self, server: &Arc<UpstreamServer>) -> Arc<Self> {
         let view = Arc::new_cyclic(|weak| Self {
-            servers: ArcSwap::from_pointee(single(server)),
+            servers: ArcSwap::from_pointee(view_servers(server)),
             pool: Arc::clone(&self.pool),
             suspended: Arc::clone(&self.suspended),
             id: self.id.clone(),

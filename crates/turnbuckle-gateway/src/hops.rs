@@ -1,7 +1,7 @@
 //! The gateways that a request has passed, and those behind a server: they end requests in a ring of gateways.
 //!
 //! A gateway refuses to connect to a server behind which it finds itself. Two gateways that connect to each other at the
-//! same time do not see that, so requests have the gateways that they have passed.
+//! same time do not see that, so requests carry the ids of the gateways that they have passed.
 
 use std::sync::{
     Arc,
@@ -43,7 +43,7 @@ impl GatewayId {
     }
 
     /// Returns the value of [`GATEWAYS`] for a handshake: this gateway, and those behind it.
-    pub(crate) fn with_others(&self, others: impl IntoIterator<Item = String>) -> Value {
+    pub(crate) fn handshake_value(&self, others: impl IntoIterator<Item = String>) -> Value {
         let mut ids = vec![self.0.to_string()];
         for id in others {
             if ids.len() < MAX_GATEWAYS && !ids.contains(&id) {
@@ -83,8 +83,8 @@ impl Hops {
         }
     }
 
-    /// Adds this gateway to those of a request with this `_meta`. An error if the request has passed too many, or this
-    /// one before.
+    /// Adds this gateway to those of a request with this `_meta`. Returns an error if the request has passed too many
+    /// gateways, or this one before.
     pub(crate) fn next(meta: &RawObject<'_>, own: &GatewayId) -> Result<Self, RpcError> {
         let count = meta.get(HOPS).and_then(|hops| hops.parse().ok());
         let count = count.unwrap_or(0_u64);
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn the_gateways_behind_a_server_are_limited() {
         let own = GatewayId::new();
-        let ids = own.with_others((0..1_000).map(|id| id.to_string()));
+        let ids = own.handshake_value((0..1_000).map(|id| id.to_string()));
         assert_eq!(ids.as_array().unwrap().len(), MAX_GATEWAYS);
         let mut meta = Meta::new();
         meta.insert_reserved(GATEWAYS, ids);

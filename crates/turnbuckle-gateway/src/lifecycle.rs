@@ -10,7 +10,7 @@ pub(crate) struct RevisionPair {
     pub(crate) upstream: Revision,
 }
 
-/// The way of client requests from the server to the client.
+/// How client requests get from the server to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientRequestPath {
     /// As requests on both sides.
@@ -59,8 +59,8 @@ impl RevisionPair {
         is_stateless(self.downstream) && !is_stateless(self.upstream)
     }
 
-    /// Returns whether results of both sides have the members of the modern era.
-    pub(crate) fn has_server_info(self) -> bool {
+    /// Returns whether client and server use the modern era, so that results name the server.
+    pub(crate) fn are_both_modern(self) -> bool {
         is_stateless(self.downstream) && is_stateless(self.upstream)
     }
 }

@@ -55,7 +55,7 @@ enum CallDriver {
     },
 }
 
-/// The server gets no response to what it still requests when the call has ended.
+/// Client requests that the server still waits for fail when the call has ended.
 impl Drop for OpenCall {
     fn drop(&mut self) {
         self.call.inputs().end();
@@ -122,7 +122,7 @@ impl OpenCall {
     }
 
     /// Lets the call run without a request of the client.
-    fn detach(&mut self, kept_bytes: &Arc<Semaphore>) {
+    fn detach(&mut self, outcome_budget: &Arc<Semaphore>) {
         let driver = std::mem::replace(
             &mut self.driver,
             CallDriver::Request(Box::pin(std::future::pending())),
@@ -134,7 +134,7 @@ impl OpenCall {
                     run,
                     Arc::clone(&self.call),
                     Arc::clone(&outcome),
-                    Arc::clone(kept_bytes),
+                    Arc::clone(outcome_budget),
                 );
                 let task = tokio::spawn(task);
                 CallDriver::Task {
@@ -160,13 +160,13 @@ async fn keep_outcome(
     run: CallFuture,
     call: Arc<RunningCall>,
     stored: SharedOutcome,
-    kept_bytes: Arc<Semaphore>,
+    outcome_budget: Arc<Semaphore>,
 ) {
     let mut outcome = run.await;
     let mut reserved = None;
     if let Ok(result) = &outcome {
         let size = u32::try_from(result.len()).unwrap_or(u32::MAX);
-        match kept_bytes.try_acquire_many_owned(size) {
+        match outcome_budget.try_acquire_many_owned(size) {
             Ok(permit) => reserved = Some(permit),
             Err(_) => outcome = Err(RpcError::internal("busy: too many results wait")),
         }
@@ -186,7 +186,7 @@ pub(crate) struct SuspendedCalls {
     /// Distinguishes the states of this instance from those of others with the same keys.
     instance: [u8; 8],
     table: Mutex<SuspendedTable>,
-    kept_bytes: Arc<Semaphore>,
+    outcome_budget: Arc<Semaphore>,
 }
 
 #[derive(Default)]
@@ -244,7 +244,7 @@ impl Default for SuspendedCalls {
         Self {
             instance,
             table: Mutex::default(),
-            kept_bytes: Arc::new(Semaphore::new(MAX_KEPT_BYTES)),
+            outcome_budget: Arc::new(Semaphore::new(MAX_KEPT_BYTES)),
         }
     }
 }
@@ -277,7 +277,7 @@ impl SuspendedCalls {
         if table.calls.len() >= MAX_TOTAL || of_caller.count() >= MAX_PER_CALLER {
             return Err(RpcError::internal("busy: too many calls wait for input"));
         }
-        open.detach(&self.kept_bytes);
+        open.detach(&self.outcome_budget);
         let suspended = SuspendedCall {
             open,
             phase: SuspendedPhase::Waiting,
@@ -321,12 +321,12 @@ impl SuspendedCalls {
             state.instance == self.instance && suspended.open.round_trip == state.round_trip
         });
         suspended
-            .ok_or_else(call_again)?
+            .ok_or_else(call_again_error)?
             .open
             .call
             .inputs()
             .check(&responses)?;
-        let suspended = table.calls.remove(&state.id).ok_or_else(call_again)?;
+        let suspended = table.calls.remove(&state.id).ok_or_else(call_again_error)?;
         drop(table);
         let call = &suspended.open.call;
         call.attach(request);
@@ -345,7 +345,7 @@ impl SuspendedCalls {
         drop(calls);
     }
 
-    /// Moves expired calls on. Returns the next deadline, or `None` if no call is left.
+    /// Starts the next phase of expired calls. Returns the next deadline, or `None` if no call is left.
     fn expire_due(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut table = lock(&self.table);
@@ -405,6 +405,6 @@ fn sealing_purpose(purpose: &str) -> String {
 }
 
 /// Returns the error for a retry of a call that does not wait for it.
-pub(crate) fn call_again() -> RpcError {
+pub(crate) fn call_again_error() -> RpcError {
     RpcError::invalid_params("this call does not wait for input any more; call again")
 }

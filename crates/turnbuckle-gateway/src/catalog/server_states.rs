@@ -49,7 +49,7 @@ impl GatewayState {
     /// Returns the members for the `_meta` of `initialize` and `server/discover`.
     pub(crate) fn discovery_meta(&self) -> JsonObject {
         let mut meta = JsonObject::new();
-        let gateways = self.id.with_others(self.gateways_behind());
+        let gateways = self.id.handshake_value(self.gateways_behind());
         meta.insert(GATEWAYS.to_owned(), gateways);
         if self.servers().len() > 1 {
             meta.insert(META_KEY.to_owned(), self.server_states());

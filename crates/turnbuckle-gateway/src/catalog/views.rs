@@ -56,7 +56,7 @@ impl ViewTable {
         lock(&self.0).values().cloned().collect()
     }
 
-    /// Uses other servers from now on. Views of removed ones end.
+    /// Replaces the servers. Views of removed servers end.
     pub(crate) fn replace_servers(&self, servers: &ServerSet) {
         let mut views = lock(&self.0);
         views.retain(|name, view| {
@@ -67,7 +67,7 @@ impl ViewTable {
             };
             let shown = view.only_server();
             if shown.is_none_or(|shown| shown.id != server.id) {
-                view.replace_servers(single(server));
+                view.replace_servers(view_servers(server));
             }
             true
         });
@@ -75,6 +75,6 @@ impl ViewTable {
 }
 
 /// Returns the servers of a view. Names are not prefixed.
-pub(crate) fn single(server: &Arc<UpstreamServer>) -> ServerSet {
+pub(crate) fn view_servers(server: &Arc<UpstreamServer>) -> ServerSet {
     ServerSet::new(vec![Arc::clone(server)], false)
 }

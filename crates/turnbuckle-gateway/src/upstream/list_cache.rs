@@ -430,7 +430,7 @@ impl Connection {
             if is_repeated {
                 return Err(self.too_long(kind, "repeats a cursor"));
             }
-            if list.next_cursor.is_none() || !kind.is_fetched_whole() {
+            if list.next_cursor.is_none() || !kind.fetches_all_pages() {
                 return Ok(list);
             }
         }

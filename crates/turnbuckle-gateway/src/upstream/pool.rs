@@ -49,7 +49,7 @@ enum SharingKey {
     All,
     Session(SessionKey),
     Principal(Option<Arc<str>>),
-    /// Not shared, and not found again.
+    /// The connection of one call.
     Call(u64),
 }
 
@@ -61,9 +61,9 @@ pub(crate) struct ConnectionLimits {
     pub(crate) per_principal: usize,
 }
 
-/// The client that comes first.
+/// The first client of a gateway, as it is known at the start.
 #[derive(Clone, Debug)]
-pub(crate) struct ExpectedClient {
+pub(crate) struct FirstClient {
     pub(crate) info: Implementation,
     pub(crate) capabilities: ClientCapabilities,
 }
@@ -76,9 +76,9 @@ pub(crate) struct ConnectionPool {
     events: Weak<dyn GatewayEvents>,
     own_info: Implementation,
     limits: ConnectionLimits,
-    expected: Option<ExpectedClient>,
-    /// Connections that were opened for the expected client, until a request of any client needs one.
-    spares: Mutex<HashMap<ServerId, Spare>>,
+    first_client: Option<FirstClient>,
+    /// Connections that were opened for the first client, until a request of any client needs one.
+    preopened: Mutex<HashMap<ServerId, PreopenedConnection>>,
     next_call: std::sync::atomic::AtomicU64,
 }
 
@@ -87,7 +87,7 @@ impl ConnectionPool {
         events: Weak<dyn GatewayEvents>,
         own_info: Implementation,
         limits: ConnectionLimits,
-        expected: Option<ExpectedClient>,
+        first_client: Option<FirstClient>,
     ) -> Self {
         Self {
             slots: Mutex::default(),
@@ -95,8 +95,8 @@ impl ConnectionPool {
             events,
             own_info,
             limits,
-            expected,
-            spares: Mutex::default(),
+            first_client,
+            preopened: Mutex::default(),
             next_call: std::sync::atomic::AtomicU64::new(0),
         }
     }
@@ -133,10 +133,10 @@ impl ConnectionPool {
             server.assume_up();
             return Ok(());
         }
-        let expected = self.expected_settings(server);
-        let settings = (expected.as_ref()).map_or_else(
+        let first = self.first_connection(server);
+        let settings = (first.as_ref()).map_or_else(
             || self.shared_settings(server),
-            |spare| spare.settings.clone(),
+            |first| first.settings.clone(),
         );
         let began = Instant::now();
         let opened = Connection::open(settings, None).await;
@@ -147,7 +147,7 @@ impl ConnectionPool {
             reason
         })?;
         connection.check_definitions().await;
-        if server.is_shared_by_all() && !declares_of_callers(server) {
+        if server.is_shared_by_all() && !declares_caller_capabilities(server) {
             let key = ConnectionKey {
                 server: server.id,
                 sharing: SharingKey::All,
@@ -155,15 +155,15 @@ impl ConnectionPool {
                 capabilities: String::new(),
             };
             let slot = self.slot_with(&key, || (self.shared_settings(server), None, true));
-            if slot.is_ok_and(|slot| slot.adopts(&connection)) {
+            if slot.is_ok_and(|slot| slot.try_adopt(&connection)) {
                 connection.restore().await;
                 return Ok(());
             }
-        } else if let Some(expected) = expected {
-            self.keep_spare(Spare {
+        } else if let Some(first) = first {
+            self.keep_preopened(PreopenedConnection {
                 connection,
-                capabilities: expected.capabilities,
-                client_info: expected.settings.client_info,
+                capabilities: first.capabilities,
+                client_info: first.settings.client_info,
             });
             return Ok(());
         }
@@ -171,20 +171,20 @@ impl ConnectionPool {
         Ok(())
     }
 
-    /// Returns the settings of a connection for the expected client, if the server may need one.
-    fn expected_settings(&self, server: &Arc<UpstreamServer>) -> Option<ExpectedConnection> {
-        let client = self.expected.as_ref()?;
+    /// Returns the settings of a connection for the first client, if the server may need one.
+    fn first_connection(&self, server: &Arc<UpstreamServer>) -> Option<FirstConnection> {
+        let client = self.first_client.as_ref()?;
         if matches!(server.settings.sharing, Sharing::All | Sharing::Call) {
             return None;
         }
         let capabilities = without_own_extensions(client.capabilities.clone());
-        Some(ExpectedConnection {
+        Some(FirstConnection {
             capabilities: serde_json::to_string(&capabilities).ok()?,
             settings: ConnectionSettings {
                 server: Arc::clone(server),
                 events: self.events.clone(),
                 capabilities,
-                client_info: self.named_info(&client.info),
+                client_info: self.info_with_gateway_name(&client.info),
                 is_shared: false,
                 caller: None,
                 session_client: None,
@@ -194,13 +194,13 @@ impl ConnectionPool {
     }
 
     /// Keeps a connection until a request needs one of this server, unless requests have used the server already.
-    fn keep_spare(&self, spare: Spare) {
-        let id = spare.connection.server.id;
+    fn keep_preopened(&self, preopened: PreopenedConnection) {
+        let id = preopened.connection.server.id;
         let slots = lock(&self.slots);
         let closed = if slots.keys().any(|key| key.server == id) {
-            Some(spare)
+            Some(preopened)
         } else {
-            lock(&self.spares).insert(id, spare)
+            lock(&self.preopened).insert(id, preopened)
         };
         drop(slots);
         if let Some(closed) = closed {
@@ -208,30 +208,30 @@ impl ConnectionPool {
         }
     }
 
-    /// Uses the connection that was opened for the expected client in a new slot, or closes it if it does not fit.
-    fn use_spare(&self, key: &ConnectionKey, slot: &Arc<Slot>) {
-        let Some(spare) = lock(&self.spares).remove(&key.server) else {
+    /// Uses the connection that was opened for the first client in a new slot, or closes it if it does not fit.
+    fn use_preopened(&self, key: &ConnectionKey, slot: &Arc<Slot>) {
+        let Some(preopened) = lock(&self.preopened).remove(&key.server) else {
             return;
         };
         let is_fitting = matches!(
             key.sharing,
             SharingKey::Session(_) | SharingKey::Principal(_)
-        ) && key.capabilities == spare.capabilities
-            && slot.client_info() == &spare.client_info
-            && spare.connection.is_open()
-            && !spare.connection.has_refused_requests();
-        if !(is_fitting && slot.adopts(&spare.connection)) {
-            self.close_later(spare.connection);
+        ) && key.capabilities == preopened.capabilities
+            && slot.client_info() == &preopened.client_info
+            && preopened.connection.is_open()
+            && !preopened.connection.has_refused_requests();
+        if !(is_fitting && slot.try_adopt(&preopened.connection)) {
+            self.close_later(preopened.connection);
         }
     }
 
     /// Closes connections that no client has used.
-    fn close_spares(&self, matches: impl Fn(ServerId, &Connection) -> bool) {
-        let closed: Vec<_> = lock(&self.spares)
-            .extract_if(|id, spare| matches(*id, &spare.connection))
+    fn close_preopened(&self, matches: impl Fn(ServerId, &Connection) -> bool) {
+        let closed: Vec<_> = lock(&self.preopened)
+            .extract_if(|id, preopened| matches(*id, &preopened.connection))
             .collect();
-        for (_, spare) in closed {
-            self.close_later(spare.connection);
+        for (_, preopened) in closed {
+            self.close_later(preopened.connection);
         }
     }
 
@@ -245,7 +245,7 @@ impl ConnectionPool {
         let sharing = self.sharing_key(server, request);
         // A shared modern server gets the capabilities of each request, and a shared legacy server gets none.
         let capabilities = match sharing {
-            SharingKey::All if !declares_of_callers(server) => String::new(),
+            SharingKey::All if !declares_caller_capabilities(server) => String::new(),
             _ => {
                 let capabilities = capabilities_with_tasks(&sharing, request);
                 serde_json::to_string(&capabilities).unwrap_or_default()
@@ -270,7 +270,7 @@ impl ConnectionPool {
         self.slot_with(key, || {
             if key.sharing == SharingKey::All {
                 let mut settings = self.shared_settings(server);
-                if declares_of_callers(server) {
+                if declares_caller_capabilities(server) {
                     settings.capabilities = relayed_capabilities(request);
                 }
                 return (settings, None, true);
@@ -348,7 +348,7 @@ impl ConnectionPool {
             Err(errors::busy(&name))
         };
         if let Ok(slot) = &created {
-            self.use_spare(key, slot);
+            self.use_preopened(key, slot);
         }
         drop(slots);
         removed.iter().for_each(|slot| self.close_slot(slot));
@@ -392,13 +392,13 @@ impl ConnectionPool {
     fn unshared_info(&self, request: &RelayedRequest) -> Implementation {
         let own = &self.own_info;
         match request.context().client() {
-            Some(client) => self.named_info(client),
+            Some(client) => self.info_with_gateway_name(client),
             None => own.clone(),
         }
     }
 
     /// Returns the name of a client, with ours.
-    fn named_info(&self, client: &Implementation) -> Implementation {
+    fn info_with_gateway_name(&self, client: &Implementation) -> Implementation {
         let own = &self.own_info;
         let mut info = client.clone();
         info.name = format!("{} (via {} {})", client.name, own.name, own.version);
@@ -428,7 +428,11 @@ impl ConnectionPool {
     /// Closes connections that have been idle for some time, and forgets those that have ended.
     pub(crate) fn close_idle(&self, timeout: Duration) {
         self.remove(|_, slot| slot.idle_time().is_some_and(|idle| idle >= timeout));
-        self.close_spares(|_, spare| spare.unused_time().is_some_and(|unused| unused >= timeout));
+        self.close_preopened(|_, preopened| {
+            preopened
+                .unused_time()
+                .is_some_and(|unused| unused >= timeout)
+        });
         let mut closing = lock(&self.closing);
         while closing.try_join_next().is_some() {}
     }
@@ -445,10 +449,10 @@ impl ConnectionPool {
     }
 
     /// Opens connections again that have ended although clients wait for changes.
-    pub(crate) fn reopen_missed(&self) {
+    pub(crate) fn reopen_awaited(&self) {
         let missed: Vec<_> = lock(&self.slots)
             .values()
-            .filter(|slot| slot.is_missed())
+            .filter(|slot| slot.needs_reopening())
             .cloned()
             .collect();
         for slot in missed {
@@ -459,7 +463,7 @@ impl ConnectionPool {
     /// Closes the connections of a server that is not used anymore: each when its calls have ended, all after `timeout`.
     pub(crate) async fn retire(&self, server: &UpstreamServer, timeout: Duration) {
         server.retire();
-        self.close_spares(|id, _| id == server.id);
+        self.close_preopened(|id, _| id == server.id);
         let of_server = |key: &ConnectionKey| key.server == server.id;
         let deadline = Instant::now() + timeout;
         loop {
@@ -476,7 +480,7 @@ impl ConnectionPool {
     /// Closes all connections, and waits until their child processes have ended.
     pub(crate) async fn close(&self) {
         self.remove(|_, _| true);
-        self.close_spares(|_, _| true);
+        self.close_preopened(|_, _| true);
         let mut closing = std::mem::take(&mut *lock(&self.closing));
         while closing.join_next().await.is_some() {}
     }
@@ -504,21 +508,21 @@ impl ConnectionPool {
     }
 }
 
-/// A connection that was opened before the first request of the expected client.
-struct Spare {
+/// A connection that was opened before the first request of the first client.
+struct PreopenedConnection {
     connection: Arc<Connection>,
     /// The declared capabilities, as in a [`ConnectionKey`].
     capabilities: String,
     client_info: Implementation,
 }
 
-/// How to connect for the expected client.
-struct ExpectedConnection {
+/// How to connect for the first client.
+struct FirstConnection {
     settings: ConnectionSettings,
     capabilities: String,
 }
 
-/// Removes slots without a connection, and then the one that is idle for longest, until there are fewer than `limit`.
+/// Makes room if there are `limit` slots: removes one without a connection, or else the one that is idle for longest.
 fn make_room(
     slots: &mut HashMap<ConnectionKey, Arc<Slot>>,
     limit: usize,
@@ -561,7 +565,7 @@ fn change_target(
 }
 
 /// Returns whether connections of all callers declare the capabilities of their callers.
-fn declares_of_callers(server: &UpstreamServer) -> bool {
+fn declares_caller_capabilities(server: &UpstreamServer) -> bool {
     server.settings.one_at_a_time && !server.is_stateless()
 }
 

@@ -1,4 +1,4 @@
-//! The place of a connection that callers share: it is opened once for all of them, and again after it has ended.
+//! The place of a connection: it is opened once for all of its callers, and again after it has ended.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, Weak},
@@ -195,7 +195,7 @@ impl Slot {
     }
 
     /// Uses a connection that was opened elsewhere, unless there is one. Returns whether it is used.
-    pub(super) fn adopts(self: &Arc<Self>, connection: &Arc<Connection>) -> bool {
+    pub(super) fn try_adopt(self: &Arc<Self>, connection: &Arc<Connection>) -> bool {
         let mut state = self.state();
         if state.is_removed || state.start.is_some() || state.open().is_some() {
             return false;
@@ -238,7 +238,7 @@ impl Slot {
         }
     }
 
-    /// What the callers want to be told.
+    /// The subscriptions and log levels of the callers.
     pub(super) fn interest(&self) -> &Arc<Interest> {
         &self.interest
     }
@@ -270,7 +270,7 @@ impl Slot {
     }
 
     /// Returns whether a connection that clients wait for has ended, so that it has to be opened without a request.
-    pub(super) fn is_missed(&self) -> bool {
+    pub(super) fn needs_reopening(&self) -> bool {
         let is_occupied = self.is_occupied();
         self.is_kept && !is_occupied && self.interest.is_any()
     }
