@@ -13,7 +13,7 @@ from packages import Npm
 from rows import Row
 from servers import fresh_folder
 
-PATIENCE = 60
+TIMEOUT = 60
 NAME = "bridged"
 
 
@@ -51,7 +51,7 @@ class Agent(Row):
         quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "NO_COLOR": "1"}
         environment = os.environ | quiet | {"HOME": str(home), "CODEX_HOME": str(home / ".codex")}
         done = subprocess.run([program, *arguments], cwd=project, env=environment, capture_output=True, text=True,
-                              timeout=PATIENCE, **options)
+                              timeout=TIMEOUT, **options)
         # Some print their report to stderr if it is not a terminal.
         said = done.stdout + done.stderr
         log.write_text(said)

@@ -24,8 +24,8 @@ BUSY = 16
 # Of a server of another project: one that both have.
 FOREIGN_REVISION = "2025-11-25"
 # A check of a server that starts slowly takes a few minutes for each revision while the machine is busy.
-PATIENCE = 1800
-PATIENCE_FOR_ALL = 3 * PATIENCE
+TIMEOUT = 1800
+TIMEOUT_OF_ALL = 3 * TIMEOUT
 
 
 class Ours:
@@ -124,7 +124,7 @@ def verdicts(name, server, title, revisions):
     command = [COMMAND_LINE, "check", "--json", *selected, "--", *server.command("stdio")]
     log = LOGS / f"check-{name.replace(' ', '-')}-{title.replace(' ', '-')}.json"
     started = time.monotonic()
-    found = run_check(command, log, PATIENCE if selected else PATIENCE_FOR_ALL)
+    found = run_check(command, log, TIMEOUT if selected else TIMEOUT_OF_ALL)
     print(f"{name}, {title}: {len(found)} verdicts in {time.monotonic() - started:.0f} s", flush=True)
     return found
 

@@ -15,7 +15,7 @@ from packages import HERE, TARGET, slug
 
 LOGS = TARGET / "interop"
 TRANSPORTS = ("stdio", "http", "sse")
-PATIENCE = 120
+TIMEOUT = 120
 
 
 class Row:
@@ -67,7 +67,7 @@ def lines_of(command, errors):
         driver = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=stderr, start_new_session=True, cwd=folder)
     try:
-        output, _ = driver.communicate(timeout=PATIENCE)
+        output, _ = driver.communicate(timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
         os.killpg(driver.pid, signal.SIGKILL)
         output, _ = driver.communicate()
