@@ -195,7 +195,7 @@ fn ignore_signals() -> io::Result<()> {
 }
 
 /// The time that processes have to end after SIGTERM.
-const GRACE_PERIOD: Duration = Duration::from_secs(1);
+const GRACE_PERIOD: Duration = Duration::from_millis(900);
 /// The interval of checks whether processes have ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
