@@ -99,8 +99,9 @@ impl Bench {
     fn row(&self, scenario: &'static Scenario, product: Option<&str>) -> Result<Row, Failure> {
         let elsewhere = self.callgrind.on(1);
         let cost = |callgrind, program, first, role| match (scenario.limit, role) {
-            (Limit::Server, _) | (Limit::PlainServer, Role::Limit) => {
-                self.cost(callgrind, scenario, program, first)
+            (Limit::Server, _) => self.cost(callgrind, scenario, program, first),
+            (Limit::PlainServer, Role::Limit) => {
+                self.cost(callgrind, scenario, program, &["--listen", "127.0.0.1:0"])
             }
             (Limit::Client, _) => self.cost_of_client(callgrind, scenario, program),
             (Limit::Gateway(behind), _) => {
