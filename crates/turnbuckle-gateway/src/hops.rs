@@ -28,7 +28,11 @@ const MAX_ID_BYTES: usize = 64;
 
 /// Identifies a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct GatewayId(Arc<str>);
+pub(crate) struct GatewayId {
+    id: Arc<str>,
+    /// A JSON array with only this id.
+    array: Arc<str>,
+}
 
 impl GatewayId {
     /// Returns a new id, without information about the host.
@@ -39,12 +43,16 @@ impl GatewayId {
         let _ = getrandom::fill(&mut bytes);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let random = u64::from_le_bytes(bytes);
-        Self(format!("{random:016x}{count:x}").into())
+        let id = format!("{random:016x}{count:x}");
+        Self {
+            array: json!([id]).to_string().into(),
+            id: id.into(),
+        }
     }
 
     /// Returns the value of [`GATEWAYS`] for a handshake: this gateway, and those behind it.
     pub(crate) fn handshake_value(&self, others: impl IntoIterator<Item = String>) -> Value {
-        let mut ids = vec![self.0.to_string()];
+        let mut ids = vec![self.id.to_string()];
         for id in others {
             if ids.len() < MAX_GATEWAYS && !ids.contains(&id) {
                 ids.push(id);
@@ -55,7 +63,7 @@ impl GatewayId {
 
     /// Returns whether requests to a server can come back to this gateway.
     pub(crate) fn is_behind(&self, handshake: &Meta) -> bool {
-        gateways(handshake).any(|id| id == &*self.0)
+        gateways(handshake).any(|id| id == &*self.id)
     }
 }
 
@@ -71,7 +79,7 @@ pub(crate) fn gateways(handshake: &Meta) -> impl Iterator<Item = &str> {
 pub(crate) struct Hops {
     count: u64,
     /// The ids, as a JSON array.
-    passed: String,
+    passed: Arc<str>,
 }
 
 impl Hops {
@@ -79,7 +87,7 @@ impl Hops {
     pub(crate) fn first(own: &GatewayId) -> Self {
         Self {
             count: 1,
-            passed: json!([&*own.0]).to_string(),
+            passed: Arc::clone(&own.array),
         }
     }
 
@@ -88,21 +96,24 @@ impl Hops {
     pub(crate) fn next(meta: &RawObject<'_>, own: &GatewayId) -> Result<Self, RpcError> {
         let count = meta.get(HOPS).and_then(|hops| hops.parse().ok());
         let count = count.unwrap_or(0_u64);
-        let passed = meta.get(GATEWAYS).filter(|_| count > 0);
+        if count == 0 {
+            return Ok(Self::first(own));
+        }
+        let passed = meta.get(GATEWAYS);
         let passed: Option<Vec<String>> = passed.and_then(|passed| json::from_str(passed).ok());
         let mut passed = passed.unwrap_or_default();
         passed.retain(|id| id.len() <= MAX_ID_BYTES);
-        let is_ring = passed.iter().any(|id| **id == *own.0);
+        let is_ring = passed.iter().any(|id| **id == *own.id);
         if count >= MAX_HOPS || is_ring {
             return Err(RpcError::internal(
                 "the request has passed too many gateways, or this one before",
             ));
         }
         passed.truncate(usize::try_from(MAX_HOPS).unwrap_or_default());
-        passed.push(own.0.to_string());
+        passed.push(own.id.to_string());
         Ok(Self {
             count: count + 1,
-            passed: json!(passed).to_string(),
+            passed: json!(passed).to_string().into(),
         })
     }
 
