@@ -3,6 +3,7 @@
 mod crate_graph;
 mod deny;
 mod hostile_input;
+mod mutants;
 mod packaging;
 mod sources;
 mod vocabulary;
