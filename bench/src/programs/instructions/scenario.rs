@@ -282,7 +282,7 @@ pub(crate) const SCENARIOS: [Scenario; 19] = [
             "gateway-many-tools",
             (Http, Legacy, RequestKind::List(1_000)),
             50,
-            Budget::times(1.3).missed().of_gateway(),
+            Budget::times(1.3).of_gateway(),
         )
     },
 ];
