@@ -209,7 +209,8 @@ impl Bench {
         let behind = ServerProcess::start(&mut behind)?;
         let address = behind.address().to_string();
         first.extend(["--upstream", &address]);
-        let cost = self.cost(callgrind, scenario, program, &first)?;
+        let name = format!("{}.{program}-{servers}", scenario.name);
+        let cost = self.cost_named(callgrind, scenario, program, &first, &name)?;
         behind.terminate()?;
         Ok(cost)
     }
@@ -221,10 +222,22 @@ impl Bench {
         program: &str,
         first: &[&str],
     ) -> Result<Cost, Failure> {
+        let name = format!("{}.{program}", scenario.name);
+        self.cost_named(callgrind, scenario, program, first, &name)
+    }
+
+    /// Measures a program. `name` is that of its profiles, which no other measurement has at the same time.
+    fn cost_named(
+        &self,
+        callgrind: &Callgrind,
+        scenario: &Scenario,
+        program: &str,
+        first: &[&str],
+        name: &str,
+    ) -> Result<Cost, Failure> {
         let mut command = programs::command(program)?;
         command.args(first).args(scenario.work.request.arguments());
         let requests = self.requests.unwrap_or(scenario.requests);
-        let name = format!("{}.{program}", scenario.name);
-        callgrind.per_request(scenario.work, requests, &command, &name)
+        callgrind.per_request(scenario.work, requests, &command, name)
     }
 }
