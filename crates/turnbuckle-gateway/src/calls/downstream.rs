@@ -29,7 +29,7 @@ pub(crate) struct Delivery {
     kept_progress: Option<Box<str>>,
     /// Other notifications: method and parameters.
     kept: VecDeque<(Box<str>, Box<str>)>,
-    outcome_budget: usize,
+    kept_bytes: usize,
     /// The number of notifications that were dropped for lack of room.
     dropped: u64,
 }
@@ -42,7 +42,7 @@ impl Delivery {
             last_progress: f64::NEG_INFINITY,
             kept_progress: None,
             kept: VecDeque::new(),
-            outcome_budget: 0,
+            kept_bytes: 0,
             dropped: 0,
         }
     }
@@ -116,7 +116,7 @@ impl Delivery {
         for (method, params) in self.kept.drain(..) {
             request.notify(&method, &params);
         }
-        self.outcome_budget = 0;
+        self.kept_bytes = 0;
         if let Some(params) = self.kept_progress.take() {
             send_progress(request, &params);
         }
@@ -132,13 +132,13 @@ impl Delivery {
             self.dropped += 1;
             return;
         }
-        self.outcome_budget += size;
+        self.kept_bytes += size;
         self.kept.push_back((method.into(), params.into()));
-        while self.outcome_budget > MAX_KEPT_BYTES {
+        while self.kept_bytes > MAX_KEPT_BYTES {
             let Some((method, params)) = self.kept.pop_front() else {
                 return;
             };
-            self.outcome_budget -= method.len() + params.len();
+            self.kept_bytes -= method.len() + params.len();
             self.dropped += 1;
         }
     }
