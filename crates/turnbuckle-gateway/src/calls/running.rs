@@ -264,14 +264,15 @@ impl ClientRequest {
                 request,
                 method,
                 params,
-            } => request.request_client(method, params).await,
+            } => Box::pin(request.request_client(method, params)).await,
+            // Not boxed: a suspended call waits for long.
             Self::Suspended(input) => input.response().await,
             Self::OutsideOfCalls {
                 stream,
                 method,
                 params,
                 timeout,
-            } => stream.request_client(method, params, *timeout).await,
+            } => Box::pin(stream.request_client(method, params, *timeout)).await,
         }
     }
 }

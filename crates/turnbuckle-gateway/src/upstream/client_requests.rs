@@ -275,11 +275,12 @@ impl ConnectionState {
             tokio::time::sleep(PROGRESS_INTERVAL).await;
             count += 1;
             let params = format!(r#"{{"progressToken":{token},"progress":{count}}}"#);
-            if let Some(client) = self.client.get()
-                && let Err(error) = client
-                    .relay_notification("notifications/progress", &params)
-                    .await
-            {
+            let Some(client) = self.client.get() else {
+                continue;
+            };
+            // Boxed, so that a request that waits stays small.
+            let sent = Box::pin(client.relay_notification("notifications/progress", &params));
+            if let Err(error) = sent.await {
                 tracing::debug!(server = self.server.name(), %error, "progress was not sent");
             }
         }
@@ -296,7 +297,7 @@ impl SentRequest {
                     request, params, ..
                 },
             ) if response.is_err() && request.has_ended() => {
-                client.request(self.method, params).await
+                Box::pin(client.request(self.method, params)).await
             }
             _ => response,
         }
