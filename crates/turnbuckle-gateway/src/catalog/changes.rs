@@ -197,14 +197,18 @@ impl GatewayState {
         for connection in connections {
             let (server, shown, kind) = (Arc::clone(server), shown.clone(), *kind);
             checks.spawn(async move {
-                let before = match (connection.lists().last(kind), shown) {
+                let before = match (connection.lists().announced(kind), shown) {
                     (_, ShownList::Absent) => None,
                     (Some(before), _) | (None, ShownList::List(before)) => Some(before),
                     (None, ShownList::Never) => None,
                 };
                 let listed = tokio::time::timeout(SERVER_TIMEOUT, connection.list(kind)).await;
                 let differs = match listed {
-                    Ok(Ok(now)) => differs(&server, kind, before.as_deref(), &now.list),
+                    Ok(Ok(now)) => {
+                        let differs = differs(&server, kind, before.as_deref(), &now.list);
+                        connection.lists().set_announced(kind, now.list);
+                        differs
+                    }
                     // The list cannot be used, so it will be left out.
                     Ok(Err(_)) => before.is_some_and(|list| has_items(&server, kind, &list)),
                     Err(_) => false,

@@ -120,6 +120,9 @@ struct ListSlot {
 struct SlotContent {
     /// The last list, with its version. It may have changed since.
     last: Option<(CurrentList, u64)>,
+    /// The list that changes are compared with: the one after the last change that was announced, or the first one. Some
+    /// clients may have requested a newer one.
+    announced: Option<Arc<ServerList>>,
     failure: Option<(RpcError, Instant)>,
 }
 
@@ -131,13 +134,15 @@ impl ListCache {
         lock(&slot.content).failure = None;
     }
 
-    /// Returns the last list, which may have changed.
-    pub(crate) fn last(&self, kind: ListKind) -> Option<Arc<ServerList>> {
+    /// Returns the list that all clients know, or are told to request.
+    pub(crate) fn announced(&self, kind: ListKind) -> Option<Arc<ServerList>> {
         let content = lock(&self.lists[kind as usize].content);
-        content
-            .last
-            .as_ref()
-            .map(|(current, _)| Arc::clone(&current.list))
+        content.announced.clone()
+    }
+
+    /// Compares later changes with this list.
+    pub(crate) fn set_announced(&self, kind: ListKind, list: Arc<ServerList>) {
+        lock(&self.lists[kind as usize].content).announced = Some(list);
     }
 
     /// Returns the list if it is in memory, or the error of an attempt that was just made.
@@ -303,6 +308,8 @@ impl Connection {
                 let current = self.server.lists.intern(kind, page, lifetime);
                 let mut content = lock(&slot.content);
                 content.last = Some((current.clone(), version));
+                let announced = &mut content.announced;
+                announced.get_or_insert_with(|| Arc::clone(&current.list));
                 content.failure = None;
                 Ok(current)
             }

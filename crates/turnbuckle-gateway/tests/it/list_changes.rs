@@ -73,6 +73,25 @@ async fn a_change_that_clients_do_not_see_is_not_announced() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_is_announced_although_a_client_has_listed_since() {
+    let count = Arc::new(AtomicUsize::new(1));
+    let script = counted(&count);
+    let gateway = start([script.upstream("a")]).await;
+    let mut peer = listening(&gateway).await;
+    let mut other = listening(&gateway).await;
+
+    count.store(2, Ordering::SeqCst);
+    script.notify(CHANGED, &json!({}));
+    // The gateway has received it when a later request has its response.
+    while script.requests("tools/list").len() < 2 {
+        other.request("tools/list", json!({})).await.expect_result();
+    }
+
+    peer.expect_notification(CHANGED).await;
+    other.expect_notification(CHANGED).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_restart_is_announced_only_if_the_list_differs() {
     for after in [1, 2] {
         let count = Arc::new(AtomicUsize::new(1));
