@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_revision_lacks_is_removed_beside_unknown_members() {
+    fn what_a_revision_lacks_is_removed_and_unknown_members_stay() {
         let received = concat!(
             r#"{"content":[{"type":"com.example/map","at":[1.0]},{"type":"text","text":"t","k": 2.0}],"#,
             r#""structuredContent":[1.0],"isError":null,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"},"com.example/a": 1e2},"u":[]}"#

@@ -83,7 +83,7 @@ pub(crate) struct Hops {
 }
 
 impl Hops {
-    /// The hops of a request that a gateway sends of its own accord.
+    /// The hops of a request that a gateway sends without a request of a client.
     pub(crate) fn first(own: &GatewayId) -> Self {
         Self {
             count: 1,

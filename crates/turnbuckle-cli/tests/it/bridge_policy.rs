@@ -190,7 +190,7 @@ fn metrics_are_not_served_to_other_machines() {
 const FILE: &str = ".config/turnbuckle/bridge.toml";
 
 #[test]
-fn the_file_names_a_tool_lock_beside_it_and_the_option_takes_precedence() {
+fn a_tool_lock_in_the_file_is_used_and_the_option_takes_precedence() {
     let bank = Bank::new();
     let sandbox = &bank.sandbox;
     sandbox.write(FILE, "[policy]\nlock = \"mcp.lock\"\n");

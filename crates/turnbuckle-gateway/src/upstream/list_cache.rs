@@ -134,7 +134,7 @@ impl ListCache {
         lock(&slot.content).failure = None;
     }
 
-    /// Returns the list that all clients know, or are told to request.
+    /// Returns the list that later changes are compared with.
     pub(crate) fn announced(&self, kind: ListKind) -> Option<Arc<ServerList>> {
         let content = lock(&self.lists[kind as usize].content);
         content.announced.clone()

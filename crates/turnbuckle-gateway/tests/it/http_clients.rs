@@ -36,7 +36,7 @@ async fn a_call_goes_on_without_its_client_and_its_result_can_be_fetched() {
         assert!(!last_event.is_empty(), "{mode:?}");
         drop(events);
 
-        // The server is not told, and the result is kept.
+        // The server gets no cancellation, and the result is kept.
         let quiet = std::time::Duration::from_secs(5);
         let next = tokio::time::timeout(quiet, connection.receive()).await;
         assert!(next.is_err(), "{mode:?}: {next:?}");
