@@ -87,7 +87,7 @@ impl Session {
         request_builder: RequestBuilder,
         pace: &ServerPace,
     ) -> Result<Self, NotPassed> {
-        pace.wait_for_turn().await;
+        pace.wait_while_paused().await;
         Self::connect(target, transcript, request_builder, pace).await
     }
 
@@ -227,7 +227,7 @@ impl Session {
         deliberately_invalid: bool,
     ) -> Result<PendingResponse, NotPassed> {
         if !self.is_alone.load(Ordering::Relaxed) {
-            self.pace.wait_for_turn().await;
+            self.pace.wait_while_paused().await;
         }
         match &self.transport {
             SessionTransport::Ndjson(line) => {

@@ -116,7 +116,7 @@ impl NotPassed {
     }
 
     /// Prefixes a violation with the item in which it was found.
-    pub(crate) fn at(self, context: &str) -> Self {
+    pub(crate) fn in_context(self, context: &str) -> Self {
         match self {
             Self::Violation {
                 observed,

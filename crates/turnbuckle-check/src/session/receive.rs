@@ -30,7 +30,7 @@ impl Session {
         if let Some(response) = self.next_response(&mut pending, &mut before, first).await? {
             return Ok(response);
         }
-        let _alone = self.pace.alone().await;
+        let _paused = self.pace.pause_other_sessions().await;
         self.is_alone.store(true, Ordering::Relaxed);
         let again = self.wait_alone(pending, before, first).await;
         self.is_alone.store(false, Ordering::Relaxed);

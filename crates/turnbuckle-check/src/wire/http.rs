@@ -287,7 +287,7 @@ impl RawHttpRequest {
     /// A late response is waited for again while no other session sends. If it is still missing, the rule is not tested.
     pub(crate) async fn send(mut self) -> Result<RawHttpResponse, NotPassed> {
         let pace = self.http_client.pace.clone();
-        pace.wait_for_turn().await;
+        pace.wait_while_paused().await;
         self.record();
         let sending = self.send_without_limit();
         tokio::pin!(sending);
@@ -295,7 +295,7 @@ impl RawHttpRequest {
         if let Ok(response) = timeout(first, &mut sending).await {
             return response;
         }
-        let _alone = pace.alone().await;
+        let _paused = pace.pause_other_sessions().await;
         let again = pace.response_timeout();
         timeout(again, sending).await.unwrap_or_else(|_| {
             let why = format!(

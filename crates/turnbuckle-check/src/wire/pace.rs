@@ -49,7 +49,7 @@ struct Measurements {
     /// The server has ended.
     has_ended: AtomicBool,
     /// Held for writing by a session that repeats a wait while no other session sends.
-    turn: RwLock<()>,
+    pause: RwLock<()>,
 }
 
 impl Default for ServerPace {
@@ -122,14 +122,14 @@ impl ServerPace {
         !self.measured.has_ended.swap(true, Ordering::Relaxed)
     }
 
-    /// Waits while another session repeats a wait alone.
-    pub(crate) async fn wait_for_turn(&self) {
-        drop(self.measured.turn.read().await);
+    /// Waits while another session has paused the others.
+    pub(crate) async fn wait_while_paused(&self) {
+        drop(self.measured.pause.read().await);
     }
 
     /// Stops other sessions from sending until the guard is dropped.
-    pub(crate) async fn alone(&self) -> RwLockWriteGuard<'_, ()> {
-        self.measured.turn.write().await
+    pub(crate) async fn pause_other_sessions(&self) -> RwLockWriteGuard<'_, ()> {
+        self.measured.pause.write().await
     }
 
     fn slowest_answer(&self) -> Duration {
@@ -184,13 +184,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_sent_while_a_session_is_alone() {
+    async fn nothing_is_sent_while_a_session_has_paused_the_others() {
         let pace = ServerPace::default();
-        let alone = pace.alone().await;
-        let waiting = tokio::time::timeout(FLOOR, pace.wait_for_turn()).await;
+        let paused = pace.pause_other_sessions().await;
+        let waiting = tokio::time::timeout(FLOOR, pace.wait_while_paused()).await;
         assert!(waiting.is_err());
 
-        drop(alone);
-        pace.wait_for_turn().await;
+        drop(paused);
+        pace.wait_while_paused().await;
     }
 }

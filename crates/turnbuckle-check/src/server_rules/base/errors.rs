@@ -209,7 +209,7 @@ async fn check_missing_parameter(session: &Session, method: &str, params: Value)
     };
     response
         .expect_error(codes)
-        .map_err(|failure| failure.at(&format!("`{method}` without a name")))
+        .map_err(|failure| failure.in_context(&format!("`{method}` without a name")))
 }
 
 fn reserved_codes(_: &CheckContext, transcript: &Transcript) -> Outcome {

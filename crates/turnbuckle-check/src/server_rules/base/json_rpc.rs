@@ -94,7 +94,7 @@ async fn same_id(ctx: &CheckContext) -> Outcome {
             .request(id.clone(), method, Value::Null);
         let pending = session.send_message(request, false).await?;
         let response = session.wait_response(pending).await;
-        let response = response.map_err(|failure| failure.at(&format!("the id {id}")))?;
+        let response = response.map_err(|failure| failure.in_context(&format!("the id {id}")))?;
         if response.value.is_null() {
             let observed = format!("no response with the id {id}");
             let received = response.entries().chain(response.before.iter().copied());

@@ -134,7 +134,7 @@ async fn probe(ctx: &CheckContext) -> Outcome {
             (probe, opening.await?)
         }
     };
-    let probe = probe.map_err(|failure| failure.at("`server/discover`"))?;
+    let probe = probe.map_err(|failure| failure.in_context("`server/discover`"))?;
     if probe.status.is_some_and(|status| status >= 500) {
         return Err(probe.violation(format!("`server/discover` returns {}", probe.describe())));
     }

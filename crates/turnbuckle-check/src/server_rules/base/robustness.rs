@@ -248,5 +248,5 @@ async fn still_responds(
 }
 
 fn after(name: &str, failure: NotPassed) -> NotPassed {
-    failure.at(&format!("after {name}"))
+    failure.in_context(&format!("after {name}"))
 }

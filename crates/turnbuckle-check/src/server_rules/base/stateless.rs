@@ -308,7 +308,7 @@ async fn undeclared_rejected(ctx: &CheckContext) -> Outcome {
         if !result.is_some_and(|result| result.values().any(has_entries)) {
             response
                 .expect_error(&[-32601])
-                .map_err(|failure| failure.at(method))?;
+                .map_err(|failure| failure.in_context(method))?;
         }
         entries.extend(response.entries());
     }

@@ -161,7 +161,7 @@ async fn each_block<V: Into<ObservedViolation>>(
         }
         if let Some(violation) = find_violation(block) {
             let violation = violation.into().into_not_passed(response.entries());
-            return Err(violation.at(&format!("the prompt {}", read.listed["name"])));
+            return Err(violation.in_context(&format!("the prompt {}", read.listed["name"])));
         }
         evidence.extend(response.entries());
     }

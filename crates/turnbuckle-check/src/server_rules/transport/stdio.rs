@@ -145,7 +145,7 @@ async fn wait_for_exit(ctx: &CheckContext, process: &Process) -> Result<(), Dura
     if timeout(first, process.wait()).await.is_ok() {
         return Ok(());
     }
-    let _alone = ctx.pace.alone().await;
+    let _paused = ctx.pace.pause_other_sessions().await;
     let again = ctx.pace.process_timeout();
     let exited = timeout(again, process.wait()).await;
     exited.map(drop).map_err(|_| first + again)
