@@ -87,7 +87,6 @@ fn compare(mut options: Options) -> Result<bool, Failure> {
         Some(path) if path.exists() => Results::read(path)?,
         _ => Results::default(),
     };
-    results.machine = machine::describe(places);
     let mut reached = true;
     for figure in figures {
         eprintln!("{} · {} …", figure.group(), figure.case());

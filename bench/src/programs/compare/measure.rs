@@ -6,6 +6,7 @@ use turnbuckle_bench::{Failure, cores::Cores};
 
 use super::{
     figure::{Figure, Sample},
+    machine,
     peer::{Peer, Role},
     results::{Case, Row},
 };
@@ -44,6 +45,7 @@ pub(crate) fn measure(
         group: figure.group().to_owned(),
         case: figure.case(),
         measured: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        machine: machine::describe(places),
         goal: figure.goal(),
         rows: measured
             .map(|(peer, samples)| row(peer, &samples))

@@ -199,6 +199,7 @@ mod tests {
             group: "http".into(),
             case: "modern 50 B".into(),
             measured: "2026-11-16T12:00:00Z".into(),
+            machine: "two cores".into(),
             goal: Some(Goal::share(Metric::PerSecond, 0.8)),
             rows: vec![
                 row("bare", Role::Limit, 10.0, 50_000.0),

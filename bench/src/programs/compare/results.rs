@@ -10,12 +10,10 @@ use super::{
     peer::Role,
 };
 
-/// The figures of one machine.
+/// The measured figures.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Results {
-    /// The machine that they were measured on.
-    pub(crate) machine: String,
     pub(crate) cases: Vec<Case>,
 }
 
@@ -27,6 +25,8 @@ pub(crate) struct Case {
     pub(crate) case: String,
     /// The time of the measurement, in UTC.
     pub(crate) measured: String,
+    /// The machine on which it was measured; a part of the figures can be measured again on another one.
+    pub(crate) machine: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) goal: Option<Goal>,
     pub(crate) rows: Vec<Row>,
@@ -120,6 +120,7 @@ mod tests {
             group: "http".into(),
             case: case.into(),
             measured: measured.into(),
+            machine: "two cores".into(),
             goal: None,
             rows: Vec::new(),
             absent: BTreeMap::new(),
