@@ -5,3 +5,5 @@ use libfuzzer_sys as _;
 
 #[path = "../../crates/turnbuckle-server/tests/it/tools/no_validation.rs"]
 mod no_validation;
+#[path = "../../crates/turnbuckle-server/tests/it/tools/own_validator.rs"]
+mod own_validator;

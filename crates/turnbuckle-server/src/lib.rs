@@ -47,7 +47,7 @@ pub use server::{
 #[cfg(feature = "skills")]
 pub use skills::{Skill, SkillError, Skills};
 pub use tools::{
-    BlockingHandler, InfallibleHandler, IntoToolResult, InvalidTool, RawToolHandler, Tool,
-    ToolError, ToolHandler, ToolResult,
+    BlockingHandler, InfallibleHandler, IntoToolResult, InvalidTool, RawToolHandler,
+    SchemaValidator, Tool, ToolError, ToolHandler, ToolResult,
 };
 pub use turnbuckle_protocol::types::TaskSupport;

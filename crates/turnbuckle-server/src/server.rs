@@ -1,12 +1,13 @@
 //! The server builder.
 
+#[cfg(feature = "validation")]
+mod bounded_validation;
 mod changes;
 mod composition;
 pub(crate) mod extension;
 mod mount;
 pub mod relay;
 mod state;
-#[cfg(feature = "validation")]
 mod validation;
 
 use std::{
@@ -35,7 +36,7 @@ use crate::{
     middleware::{Layer, Middleware},
     server::extension::{Extensions, RegisteredMethod},
     tasks::{TaskRegistry, TaskSettings},
-    tools::InvalidTool,
+    tools::{InvalidTool, schema::SchemaCompiler},
 };
 pub use crate::{catalog::InvalidPageSize, input::InvalidStateKeys};
 
@@ -81,8 +82,9 @@ struct ServerSettings {
     state_lifetime: Duration,
     lenient: bool,
     state: Arc<SharedState>,
-    validate_input: bool,
-    validate_output: bool,
+    /// Set if the server validates.
+    validate_input: Option<SchemaCompiler>,
+    validate_output: Option<SchemaCompiler>,
     tasks: TaskSettings,
     extensions: Arc<Extensions>,
     layers: Vec<Layer>,
@@ -108,8 +110,8 @@ impl Server {
             state_lifetime: Duration::from_secs(3600),
             lenient: false,
             state: Arc::default(),
-            validate_input: false,
-            validate_output: false,
+            validate_input: None,
+            validate_output: None,
             tasks: TaskSettings::default(),
             extensions: Arc::default(),
             layers: Vec::new(),
@@ -491,11 +493,11 @@ impl Server {
         self.inner.settings.lenient
     }
 
-    pub(crate) fn validates_input(&self) -> bool {
+    pub(crate) fn input_compiler(&self) -> Option<SchemaCompiler> {
         self.inner.settings.validate_input
     }
 
-    pub(crate) fn validates_output(&self) -> bool {
+    pub(crate) fn output_compiler(&self) -> Option<SchemaCompiler> {
         self.inner.settings.validate_output
     }
 

@@ -15,6 +15,7 @@ pub(crate) use handler::InvokeTool;
 pub use handler::{BlockingHandler, InfallibleHandler, RawToolHandler, ToolHandler};
 pub use invalid::InvalidTool;
 pub use result::{IntoToolResult, ToolResult};
+pub use schema::SchemaValidator;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use turnbuckle_protocol::{
@@ -29,7 +30,7 @@ use crate::{
     lifecycle::{RevisionRules, TaskModel},
     request::BoxFuture,
     server::SharedState,
-    tools::schema::{InputSchema, SchemaValidator},
+    tools::schema::{CompiledSchema, InputSchema, SchemaCompiler},
 };
 
 /// A function that a model may call, with its definition.
@@ -65,8 +66,8 @@ pub struct Tool {
     /// True if deserializing the arguments does not check everything that the input schema requires.
     needs_input_validation: bool,
     /// Compiled when the tool is added to a server that validates, or by the first call that needs it.
-    input_validator: OnceLock<Result<SchemaValidator, String>>,
-    output_validator: OnceLock<Result<SchemaValidator, String>>,
+    compiled_input: CompiledSchema,
+    compiled_output: CompiledSchema,
     /// The task support of calls: forbidden, optional or required.
     pub(crate) task: TaskSupport,
     /// True if the author disallowed tasks, as opposed to the default.
@@ -85,7 +86,7 @@ impl Tool {
     ///
     /// For invalid arguments the model gets a result with the location and the expected type. Constraints beyond types
     /// (`#[schemars(range(..), length(..), regex(..))]` and the like) are listed; a server with `validate_input`, of the
-    /// feature `validation`, also enforces them.
+    /// feature `validation`, also enforces them, and so does one with a [`SchemaValidator`].
     ///
     /// # Panics
     ///
@@ -214,8 +215,8 @@ impl Tool {
             required_scopes: RequiredScopes::default(),
             state: None,
             needs_input_validation: needs_validation,
-            input_validator: OnceLock::new(),
-            output_validator: OnceLock::new(),
+            compiled_input: CompiledSchema::default(),
+            compiled_output: CompiledSchema::default(),
             task: TaskSupport::Forbidden,
             forbids_tasks: false,
             task_after_input: false,
@@ -224,7 +225,8 @@ impl Tool {
 
     /// Sets a custom output schema, for a handler that returns [`ToolResult`].
     ///
-    /// A server with `validate_output`, of the feature `validation`, validates results.
+    /// A server with [`validate_output_with`](Server::validate_output_with) or `validate_output`, of the feature
+    /// `validation`, validates results.
     ///
     /// # Panics
     ///
@@ -241,7 +243,7 @@ impl Tool {
             return Err(InvalidTool::SchemaNotAnObject { which: "output" });
         };
         self.definition.output_schema = Some(schema);
-        self.output_validator = OnceLock::new();
+        self.compiled_output = CompiledSchema::default();
         Ok(self)
     }
 
@@ -333,10 +335,21 @@ impl Tool {
         arguments: &str,
         cx: Context,
     ) -> Result<BoxFuture<Result<ToolResult, ToolError>>, String> {
-        if self.needs_input_validation && cx.call.server.validates_input() {
-            self.input_validator()?.check(arguments)?;
+        if self.needs_input_validation
+            && let Some(compiler) = cx.call.server.input_compiler()
+        {
+            self.validate_input(arguments, compiler)?;
         }
         self.invoke.invoke(arguments, cx)
+    }
+
+    /// Validates the arguments of a call. The error is for the model, like that of [`arguments::read`].
+    fn validate_input(&self, arguments: &str, compiler: SchemaCompiler) -> Result<(), String> {
+        let validator = self.input_validator(compiler)?;
+        let value = arguments::read::<Value>(arguments)?;
+        validator
+            .check("arguments", &value)
+            .map_err(|violations| format!("invalid arguments: {violations}"))
     }
 
     /// Validates a result against the output schema if the server does so. Returns the violation.
@@ -345,18 +358,19 @@ impl Tool {
         result: &CallToolResult,
         server: &Server,
     ) -> Option<String> {
-        if !server.validates_output() || result.is_error == Some(true) {
+        let compiler = server.output_compiler()?;
+        if result.is_error == Some(true) {
             return None;
         }
-        let validator = match self.output_validator()? {
+        let validator = match self.output_validator(compiler)? {
             Ok(validator) => validator,
             Err(error) => return Some(error),
         };
         match &result.structured_content {
-            Some(value) => validator.check_value("structuredContent", value).err(),
+            Some(value) => validator.check("structuredContent", value).err(),
             // `None` of an `Option` handler is valid if the schema allows null.
             None => validator
-                .check_value("structuredContent", &Value::Null)
+                .check("structuredContent", &Value::Null)
                 .err()
                 .map(|_| "`structuredContent` is missing".to_owned()),
         }
@@ -372,31 +386,31 @@ impl Tool {
                 reason,
             }
         };
-        if self.needs_input_validation && server.validates_input() {
-            self.input_validator()
+        if self.needs_input_validation
+            && let Some(compiler) = server.input_compiler()
+        {
+            self.input_validator(compiler)
                 .map_err(|reason| invalid("input", reason))?;
         }
-        if server.validates_output()
-            && let Some(Err(reason)) = self.output_validator()
+        if let Some(compiler) = server.output_compiler()
+            && let Some(Err(reason)) = self.output_validator(compiler)
         {
             return Err(invalid("output", reason));
         }
         Ok(())
     }
 
-    fn input_validator(&self) -> Result<&SchemaValidator, String> {
-        self.input_validator
-            .get_or_init(|| SchemaValidator::new(&self.definition.input_schema))
-            .as_ref()
-            .map_err(Clone::clone)
+    fn input_validator(&self, compiler: SchemaCompiler) -> Result<&dyn SchemaValidator, String> {
+        let schema = &self.definition.input_schema;
+        self.compiled_input.validator(compiler, schema)
     }
 
-    fn output_validator(&self) -> Option<Result<&SchemaValidator, String>> {
+    fn output_validator(
+        &self,
+        compiler: SchemaCompiler,
+    ) -> Option<Result<&dyn SchemaValidator, String>> {
         let schema = self.definition.output_schema.as_ref()?;
-        let validator = self
-            .output_validator
-            .get_or_init(|| SchemaValidator::new(schema));
-        Some(validator.as_ref().map_err(Clone::clone))
+        Some(self.compiled_output.validator(compiler, schema))
     }
 
     fn annotate(mut self, change: impl FnOnce(&mut ToolAnnotations)) -> Self {

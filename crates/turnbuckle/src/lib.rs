@@ -48,7 +48,7 @@
 //!   feature `http2` adds HTTP/2.
 //! - [`Server`] and its items: [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]. The feature `validation` adds
 //!   `Server::validate_input` and `Server::validate_output`, which enforce the constraints of tool schemas beyond their
-//!   types; `skills` adds `Server::skills` for folders of instructions.
+//!   types ([`SchemaValidator`] does so with another validator); `skills` adds `Server::skills` for folders of instructions.
 //! - [`Extension`]: methods that are not part of the protocol.
 //! - [`middleware`]: layers around every request: limits, timeouts, an audit log, your own. The feature `metrics`
 //!   adds metrics. Every request has a `tracing` span.
@@ -91,8 +91,8 @@ pub use turnbuckle_server::{
     InvalidPageSize, InvalidResourceUri, InvalidScope, InvalidStateKeys, InvalidTool, Messages,
     MethodHandler, MountError, Prompt, PromptHandler, RawToolHandler, ReadHandler,
     ReadTemplateHandler, RequestError, Resource, ResourceTemplate, ResultExt, SamplingBuilder,
-    ServedEras, Server, TaskSupport, Tool, ToolError, ToolHandler, ToolResult, Variables, http,
-    middleware, ndjson, relay, stdio, testing,
+    SchemaValidator, ServedEras, Server, TaskSupport, Tool, ToolError, ToolHandler, ToolResult,
+    Variables, http, middleware, ndjson, relay, stdio, testing,
 };
 #[cfg(feature = "skills")]
 pub use turnbuckle_server::{Skill, SkillError, Skills};

@@ -1,57 +1,63 @@
-//! Settings that enforce the schemas of tools.
+//! Settings that enforce the schemas of tools, with any validator.
 
 use super::Server;
-use crate::tools::InvalidTool;
+use crate::{
+    SchemaValidator,
+    tools::{InvalidTool, schema::SchemaCompiler},
+};
 
 impl Server {
-    /// Sets whether arguments are validated against everything that the input schema of a tool says. Off by default.
+    /// Sets whether validators of type `V` check arguments against everything that the input schema of a tool says.
     ///
-    /// Types are always enforced, by deserialization. This adds ranges, lengths, patterns, formats, and the schemas of
-    /// [`Tool::raw`](crate::Tool::raw). For invalid arguments the model gets a result with the location and the expected
-    /// value.
+    /// Off by default. The feature `validation` has the same setting with a validator, `Server::validate_input`. Without
+    /// it, the server depends on no implementation of JSON Schema. Either setting replaces the other.
     ///
-    /// Settings of the server that serves a tool count, not those of a mounted server.
-    ///
-    /// ```
-    /// use turnbuckle_server::Server;
-    ///
-    /// let server = Server::new("trips", "1.0.0").validate_input(true);
-    /// ```
+    /// Types are always enforced, by deserialization; a tool with a schema that says no more is not validated. Settings
+    /// of the server that serves a tool count, not those of a mounted server.
     ///
     /// # Panics
     ///
-    /// If a tool was added before with an input schema that is invalid, refers to an external schema, has a pattern that
-    /// cannot be matched in linear time (with look-around or back-references), or is infinitely recursive. Such a tool
-    /// added later panics too; see [`try_tool`](Self::try_tool).
+    /// If a tool was added before with an input schema that `V` cannot enforce. Such a tool added later panics too; see
+    /// [`try_tool`](Self::try_tool).
     #[must_use]
-    pub fn validate_input(self, validate: bool) -> Self {
-        self.try_validate_input(validate)
+    pub fn validate_input_with<V: SchemaValidator>(self, validate: bool) -> Self {
+        self.try_validate_input_with::<V>(validate)
             .unwrap_or_else(|error| error.panic())
     }
 
-    /// Like [`validate_input`](Self::validate_input), with an error instead of a panic.
-    pub fn try_validate_input(self, validate: bool) -> Result<Self, InvalidTool> {
-        self.set(|settings| settings.validate_input = validate)
+    /// Like [`validate_input_with`](Self::validate_input_with), with an error instead of a panic.
+    pub fn try_validate_input_with<V: SchemaValidator>(
+        self,
+        validate: bool,
+    ) -> Result<Self, InvalidTool> {
+        let compiler = validate.then(SchemaCompiler::of::<V>);
+        self.set(|settings| settings.validate_input = compiler)
             .compile_schemas()
     }
 
-    /// Sets whether the structured output of every tool is validated against its output schema. Off by default.
+    /// Sets whether validators of type `V` check the structured output of every tool against its output schema.
     ///
-    /// A mismatch is a tool failure: it is logged, and the model gets the incident id. During development,
-    /// `validate_output(cfg!(debug_assertions))` finds such mistakes at no cost for release builds.
+    /// Off by default. The feature `validation` has the same setting with a validator, `Server::validate_output`. Either
+    /// setting replaces the other.
+    ///
+    /// A mismatch is a tool failure: it is logged, and the model gets the incident id.
     ///
     /// # Panics
     ///
-    /// As [`validate_input`](Self::validate_input), for output schemas.
+    /// As [`validate_input_with`](Self::validate_input_with), for output schemas.
     #[must_use]
-    pub fn validate_output(self, validate: bool) -> Self {
-        self.try_validate_output(validate)
+    pub fn validate_output_with<V: SchemaValidator>(self, validate: bool) -> Self {
+        self.try_validate_output_with::<V>(validate)
             .unwrap_or_else(|error| error.panic())
     }
 
-    /// Like [`validate_output`](Self::validate_output), with an error instead of a panic.
-    pub fn try_validate_output(self, validate: bool) -> Result<Self, InvalidTool> {
-        self.set(|settings| settings.validate_output = validate)
+    /// Like [`validate_output_with`](Self::validate_output_with), with an error instead of a panic.
+    pub fn try_validate_output_with<V: SchemaValidator>(
+        self,
+        validate: bool,
+    ) -> Result<Self, InvalidTool> {
+        let compiler = validate.then(SchemaCompiler::of::<V>);
+        self.set(|settings| settings.validate_output = compiler)
             .compile_schemas()
     }
 

@@ -9,7 +9,8 @@ use schemars::{
     transform::{RecursiveTransform, Transform},
 };
 use serde_json::{Map, Value};
-pub(crate) use validator::SchemaValidator;
+pub use validator::SchemaValidator;
+pub(crate) use validator::{CompiledSchema, SchemaCompiler};
 
 /// Formats of Rust types that JSON Schema does not define. Some models reject tools that use them.
 const RUST_FORMATS: [&str; 10] = [

@@ -6,5 +6,6 @@ mod details;
 mod handler_signatures;
 mod handles;
 mod no_validation;
+mod own_validator;
 #[cfg(feature = "validation")]
 mod validation;
