@@ -3,14 +3,14 @@
 //! On stdio, with one request:
 //!
 //! ```console
-//! $ echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' | cargo example hello
+//! $ echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' | cargo run --example hello
 //! {"jsonrpc":"2.0","id":1,"result":{}}
 //! ```
 //!
 //! On HTTP, for all programs of this machine:
 //!
 //! ```console
-//! $ cargo example hello -- --listen 127.0.0.1:8080
+//! $ cargo run --example hello -- --listen 127.0.0.1:8080
 //! listening on http://127.0.0.1:8080/mcp
 //! ```
 #![expect(clippy::print_stdout, reason = "the example says where it listens")]

@@ -7,4 +7,5 @@ pub(crate) mod prompts;
 pub(crate) mod resource_sync;
 pub(crate) mod resources;
 pub(crate) mod tool_response;
+pub(crate) mod tool_schema;
 pub(crate) mod tools;

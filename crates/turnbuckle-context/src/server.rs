@@ -10,7 +10,9 @@ use crate::{
     embedding::Embedder,
     mcp::{
         call_log::{self, CallLog},
-        prompts, resource_sync, resources, tools,
+        prompts, resource_sync, resources,
+        tool_schema::ToolSchema,
+        tools,
     },
     memory::HalfLife,
 };
@@ -168,8 +170,8 @@ impl ContextServer {
             .title("Turnbuckle context server")
             .description("Persistent memory of work, fixes and skills, and repository search.")
             .instructions(INSTRUCTIONS)
-            .validate_input(true)
-            .validate_output(cfg!(debug_assertions));
+            .validate_input_with::<ToolSchema>(true)
+            .validate_output_with::<ToolSchema>(cfg!(debug_assertions));
         if let Some(timing) = self.timing {
             server = server.layer(timing);
         }

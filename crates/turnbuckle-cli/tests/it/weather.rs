@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use turnbuckle_protocol::types::{LogLevel, PromptMessage};
+use turnbuckle_schema::SchemaValidator;
 use turnbuckle_server::{
     CompletionRequest, Context, Messages, Prompt, RequestError, Resource, ResourceTemplate, Server,
     Skill, Skills, Tool, ToolError, ToolResult,
@@ -13,12 +14,27 @@ use turnbuckle_server::{
 /// Returns a server with a tool for each kind of output.
 pub(crate) fn server() -> Server {
     let server = Server::new("weather", "1.0.0")
-        .validate_input(true)
+        .validate_input_with::<ToolSchema>(true)
         .title("Weather station")
         .instructions("Forecasts for European cities.");
     let umbrella = Skill::new("umbrella", "When to take one.", "Look out of the window.\n");
     let server = server.skills(Skills::new([umbrella.expect("its name is one")]));
     with_prompts(with_resources(with_tools(server)))
+}
+
+/// The validator of `turnbuckle-schema`. The feature `validation` of the server would be on in the examples, too, because
+/// `cargo run --example` also selects this package.
+struct ToolSchema(SchemaValidator);
+
+impl turnbuckle_server::SchemaValidator for ToolSchema {
+    fn compile(schema: &Map<String, Value>) -> Result<Self, String> {
+        let validator = SchemaValidator::new(schema).map_err(|error| error.to_string())?;
+        Ok(Self(validator))
+    }
+
+    fn check(&self, name: &str, value: &Value) -> Result<(), String> {
+        Ok(self.0.check(name, value)?)
+    }
 }
 
 fn with_tools(server: Server) -> Server {
