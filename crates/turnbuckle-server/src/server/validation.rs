@@ -30,7 +30,7 @@ impl Server {
         self,
         validate: bool,
     ) -> Result<Self, InvalidTool> {
-        let compiler = validate.then(SchemaCompiler::of::<V>);
+        let compiler = validate.then(SchemaCompiler::new::<V>);
         self.set(|settings| settings.validate_input = compiler)
             .compile_schemas()
     }
@@ -56,7 +56,7 @@ impl Server {
         self,
         validate: bool,
     ) -> Result<Self, InvalidTool> {
-        let compiler = validate.then(SchemaCompiler::of::<V>);
+        let compiler = validate.then(SchemaCompiler::new::<V>);
         self.set(|settings| settings.validate_output = compiler)
             .compile_schemas()
     }

@@ -70,7 +70,7 @@ type Outcome = Result<Arc<dyn SchemaValidator>, String>;
 
 impl SchemaCompiler {
     /// Returns the compiler of validators of type `V`.
-    pub(crate) fn of<V: SchemaValidator>() -> Self {
+    pub(crate) fn new<V: SchemaValidator>() -> Self {
         Self {
             validator: TypeId::of::<V>(),
             compile: |schema| Ok(Arc::new(V::compile(schema)?)),

@@ -31,9 +31,9 @@ impl SchemaValidator for RequiredMembers {
 }
 
 /// Accepts no value.
-struct Nothing;
+struct RejectingValidator;
 
-impl SchemaValidator for Nothing {
+impl SchemaValidator for RejectingValidator {
     fn compile(_: &Map<String, Value>) -> Result<Self, String> {
         Ok(Self)
     }
@@ -106,9 +106,9 @@ async fn a_result_that_the_validator_rejects_is_a_tool_failure() {
 async fn a_setting_is_replaced_and_turned_off() {
     let strict = Server::new("own", "1")
         .tool(repeat())
-        .validate_input_with::<Nothing>(true);
+        .validate_input_with::<RejectingValidator>(true);
     let replaced = strict.clone().validate_input_with::<RequiredMembers>(true);
-    let off = strict.validate_input_with::<Nothing>(false);
+    let off = strict.validate_input_with::<RejectingValidator>(false);
 
     assert!(!call(&replaced, json!({ "city": "Oslo" })).await.1);
     assert!(call(&replaced, json!({})).await.1);
@@ -118,7 +118,9 @@ async fn a_setting_is_replaced_and_turned_off() {
 #[tokio::test]
 async fn servers_that_share_a_tool_use_their_own_validators() {
     let shared = Server::new("shared", "1").tool(repeat());
-    let strict = shared.clone().validate_input_with::<Nothing>(true);
+    let strict = shared
+        .clone()
+        .validate_input_with::<RejectingValidator>(true);
     let required = shared.clone().validate_input_with::<RequiredMembers>(true);
     let city = json!({ "city": "Oslo" });
 
@@ -163,5 +165,9 @@ fn a_schema_that_does_not_compile_is_an_error_of_the_setting_and_of_a_tool_added
             ..
         }
     ));
-    assert!(early().try_validate_input_with::<Nothing>(true).is_ok());
+    assert!(
+        early()
+            .try_validate_input_with::<RejectingValidator>(true)
+            .is_ok()
+    );
 }
