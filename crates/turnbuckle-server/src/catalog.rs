@@ -283,6 +283,9 @@ pub(crate) trait CatalogEntry {
     fn write(&self, rules: &RevisionRules, out: &mut Vec<u8>);
 }
 
+/// Number of items up to which comparing all keys costs less than hashing one.
+const MAX_COMPARED_ITEMS: usize = 8;
+
 /// Items in registration order.
 pub(crate) struct EntryTable<T> {
     all: ListCache<T>,
@@ -369,6 +372,9 @@ impl<T: CatalogEntry> EntryTable<T> {
 
     /// Returns the item with this key, regardless of its visibility.
     pub(crate) fn find(&self, key: &str) -> Option<&Arc<T>> {
+        if self.all.items.len() <= MAX_COMPARED_ITEMS {
+            return self.iter().find(|item| item.key() == key);
+        }
         self.all.items.get(*self.positions.get(key)?)
     }
 

@@ -431,6 +431,10 @@ impl NdjsonConnection {
             DecodedLine::LspHeader => return self.reject_lsp_headers(),
         };
         match jsonrpc::parse(bytes) {
+            // Nearly all messages. A request is large, so it is not moved.
+            Ok(Incoming::One(Message::Request(ref request))) => {
+                self.handle_request(request, ResponseTarget::Line, &|| self.transport_info());
+            }
             Ok(incoming) => self.handle(incoming, &|| self.transport_info()),
             Err(malformed) => self.send_parse_error(malformed, ResponseTarget::Line),
         }
