@@ -16,7 +16,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use turnbuckle_client::relay::{RelayRequest, RelayResult, param_headers};
 use turnbuckle_protocol::{
     RpcError,
-    jsonrpc::{RawObject, code},
+    jsonrpc::{Params, RawObject, code},
     meta::keys,
     method::Method,
     types::{ClientCapabilities, JsonObject, ResultType, tasks::EXTENSION},
@@ -47,6 +47,7 @@ use crate::{
         connection::Connection,
         forward_headers::forwarded_headers,
         pool::{caller_key, relayed_capabilities},
+        tool_index::ToolTraits,
     },
 };
 
@@ -112,7 +113,7 @@ impl GatewayState {
         request: &RelayedRequest,
         target: Option<&TargetName>,
     ) -> Result<String, RpcError> {
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let purpose = StatePurpose::new(server, request, &params, target);
         // Before anything is connected: a suspended call has its connection.
         if let Some(open) = self.resume(request, &params, &purpose)? {
@@ -136,6 +137,7 @@ impl GatewayState {
             pair,
             purpose: &purpose,
             mode: TaskMode::Plain,
+            traits: None,
         };
         relayed.set_task(&call);
         if let TaskMode::Own { lifetime, .. } = relayed.prepare().await? {
@@ -162,7 +164,7 @@ impl GatewayState {
     fn resume(
         &self,
         request: &RelayedRequest,
-        params: &RawObject<'_>,
+        params: &Params<'_>,
         purpose: &StatePurpose<'_>,
     ) -> Result<Option<OpenCall>, RpcError> {
         if !is_stateless(request.revision()) {
@@ -189,12 +191,14 @@ pub(crate) struct RelayedCall<'a> {
     pub(crate) gateway: &'a Arc<GatewayState>,
     pub(crate) connection: &'a Arc<Connection>,
     pub(crate) request: &'a RelayedRequest,
-    pub(crate) params: &'a RawObject<'a>,
+    pub(crate) params: &'a Params<'a>,
     pub(crate) target: Option<&'a TargetName>,
     pub(crate) pair: RevisionPair,
     /// What a sealed state is bound to.
     pub(crate) purpose: &'a StatePurpose<'a>,
     pub(crate) mode: TaskMode,
+    /// The traits of the called tool, if they are known.
+    pub(crate) traits: Option<Arc<ToolTraits>>,
 }
 
 impl RelayedCall<'_> {
@@ -204,14 +208,14 @@ impl RelayedCall<'_> {
         let needs_traits = self.request.has_param_headers()
             || self.pair.client_request_path() == ClientRequestPath::Suspend
                 && tasks::server_design(&server).is_some();
-        let traits = match self.target.filter(|_| needs_traits && self.is_tool_call()) {
+        self.traits = match self.target.filter(|_| needs_traits && self.is_tool_call()) {
             Some(tool) => self.connection.tool_traits(&tool.original).await.ok(),
             None => None,
         };
-        if let Some(traits) = &traits {
+        if let Some(traits) = &self.traits {
             self.request.check_param_headers(&traits.param_headers)?;
         }
-        let traits = traits.as_deref();
+        let traits = self.traits.as_deref();
         self.mode = TaskMode::of_call(self.request, self.params, &server, traits)?;
         // Without a server that has tasks, none is declared to clients. The other modes need a server that has them.
         if matches!(
@@ -289,7 +293,7 @@ impl RelayedCall<'_> {
         added: &[(&str, String)],
     ) -> Result<RelayResult, RpcError> {
         let mut outgoing = self.outgoing(added)?;
-        outgoing.param_headers = self.param_headers().await?;
+        outgoing.param_headers = self.param_headers(self.traits.as_ref()).await?;
         let mut result = self.connection.relay(call, &outgoing).await;
         if let Err(turnbuckle_client::CallError::Rejected { source, .. }) = &result
             && source.code == code::HEADER_MISMATCH
@@ -298,7 +302,7 @@ impl RelayedCall<'_> {
         {
             // The server did not process the call, because its tools have changed.
             self.connection.lists().invalidate(ListKind::Tools);
-            let headers = self.param_headers().await?;
+            let headers = self.param_headers(None).await?;
             if headers != outgoing.param_headers {
                 outgoing.param_headers = headers;
                 result = self.connection.relay(call, &outgoing).await;
@@ -313,13 +317,19 @@ impl RelayedCall<'_> {
         })
     }
 
-    /// Returns the headers that repeat arguments, if the server expects them.
-    async fn param_headers(&self) -> Result<ParamHeaderList, RpcError> {
+    /// Returns the headers that repeat arguments, if the server expects them. Unknown traits of the tool are looked up.
+    async fn param_headers(
+        &self,
+        traits: Option<&Arc<ToolTraits>>,
+    ) -> Result<ParamHeaderList, RpcError> {
         let is_expected = self.is_tool_call() && self.connection.client.sends_param_headers();
         let Some(tool) = self.target.filter(|_| is_expected) else {
             return Ok(Vec::new());
         };
-        let traits = self.connection.tool_traits(&tool.original).await?;
+        let traits = match traits {
+            Some(traits) => Arc::clone(traits),
+            None => self.connection.tool_traits(&tool.original).await?,
+        };
         if traits.param_headers.is_empty() {
             return Ok(Vec::new());
         }
@@ -393,7 +403,7 @@ impl RelayedCall<'_> {
         out.string("resultType", "input_required");
         out.member("inputRequests", requests);
         out.string("requestState", state);
-        out.member("_meta", &self.gateway.identity);
+        out.member("_meta", self.gateway.identity.as_meta());
         out.finish()
     }
 
@@ -430,7 +440,7 @@ impl RelayedCall<'_> {
             }
             match target.filter(|target| target.member == &*name) {
                 Some(target) => params.member(&name, &target.value),
-                None => params.member(&name, value),
+                None => params.copy((name, value)),
             }
         }
         for (name, value) in added {
@@ -479,17 +489,16 @@ impl RelayedCall<'_> {
 
     /// Returns the members of `_meta` for the server.
     fn meta(&self) -> Result<String, RpcError> {
-        let meta = self.params.get("_meta").unwrap_or("{}");
-        let meta = RawObject::parse(meta)?;
+        let meta = self.params.meta_object()?.unwrap_or_default();
         let hops = Hops::next(&meta, &self.gateway.id)?;
-        let mut out = ObjectWriter::new();
+        let mut out = ObjectWriter::with_capacity(128);
         for (name, value) in meta.members() {
-            if &*name == keys::TRACEPARENT
+            if name == keys::TRACEPARENT
                 && let Some(child) = trace::child_of(value)
             {
                 out.member(&name, &child);
             } else if !OWN_META.contains(&&*name) {
-                out.member(&name, value);
+                out.copy((name, value));
             }
         }
         let related = meta.get(keys::RELATED_TASK).map(RawObject::parse);
@@ -501,7 +510,7 @@ impl RelayedCall<'_> {
             let id = crate::raw_json::quote(&id);
             out.member(keys::RELATED_TASK, &format!(r#"{{"taskId":{id}}}"#));
         }
-        hops.write_to(&mut out);
+        out.members(hops.members());
         Ok(out.into_members())
     }
 
@@ -575,11 +584,7 @@ fn is_readable(request: &RelayedRequest, error: &RpcError) -> bool {
 }
 
 /// Returns the value of the header that repeats the name of the target.
-fn target_header(
-    method: &str,
-    target: Option<&TargetName>,
-    params: &RawObject<'_>,
-) -> Option<String> {
+fn target_header(method: &str, target: Option<&TargetName>, params: &Params<'_>) -> Option<String> {
     let member = Method::from_name(method)?.name_member?;
     match target.filter(|target| target.member == member) {
         Some(target) => Some(target.original.clone()),

@@ -4,6 +4,8 @@
 //! newer revision is parsed and converted, and what the conversion changes is applied to its text: unknown members and
 //! the spelling of numbers stay as they are.
 
+use std::{borrow::Cow, sync::Arc};
+
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use turnbuckle_protocol::{
@@ -20,25 +22,56 @@ use turnbuckle_protocol::{
 use crate::{
     calls::trace,
     lifecycle::{ClientRequestPath, RevisionPair, is_stateless},
-    raw_json::{ObjectWriter, apply_changes, edit},
+    raw_json::{ObjectWriter, apply_changes, edit, edit_object},
 };
 
 /// Members that only modern results have.
 const MODERN_MEMBERS: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 
-/// Returns the `_meta` object with the identity of this server.
-pub(crate) fn identity(info: &Implementation) -> String {
-    let mut meta = Meta::default();
-    meta.set_server_info(info);
-    serde_json::to_string(&meta).expect("`_meta` has string keys")
+/// The identity of this server, which modern results have.
+#[derive(Clone, Debug)]
+pub(crate) struct ResultIdentity {
+    /// The `_meta` object with only the identity.
+    meta: Arc<str>,
+    /// Its member.
+    info: Arc<str>,
 }
 
-/// Converts the result of a request for the client. `identity` is the `_meta` that names this server.
+impl ResultIdentity {
+    pub(crate) fn new(info: &Implementation) -> Self {
+        let mut meta = Meta::default();
+        meta.set_server_info(info);
+        let json = |value| serde_json::to_string(value).expect("`_meta` has string keys");
+        Self {
+            info: json(meta.get(keys::SERVER_INFO).unwrap_or(&Value::Null)).into(),
+            meta: serde_json::to_string(&meta)
+                .expect("`_meta` has string keys")
+                .into(),
+        }
+    }
+
+    /// Returns the `_meta` object with only the identity.
+    pub(crate) fn as_meta(&self) -> &str {
+        &self.meta
+    }
+
+    /// Returns the members of `_meta` with this identity in place of the server's.
+    fn merged_into(&self, meta: Option<&str>) -> Result<Cow<'_, str>, RpcError> {
+        let Some(meta) = meta else {
+            return Ok(Cow::Borrowed(&*self.meta));
+        };
+        let meta = RawObject::parse(meta)?;
+        let set = [(keys::SERVER_INFO, &*self.info)];
+        Ok(edit_object(&meta, &[keys::SUBSCRIPTION_ID], &set).into())
+    }
+}
+
+/// Converts the result of a request for the client.
 pub(crate) fn result(
     method: &str,
     result: &str,
     pair: RevisionPair,
-    identity: &str,
+    identity: &ResultIdentity,
 ) -> Result<String, RpcError> {
     if pair.adds_result_members() {
         return with_result_members(method, result, identity);
@@ -68,12 +101,16 @@ pub(crate) fn result(
 }
 
 /// Adds the members that every modern result has to a legacy result.
-fn with_result_members(method: &str, result: &str, identity: &str) -> Result<String, RpcError> {
+fn with_result_members(
+    method: &str,
+    result: &str,
+    identity: &ResultIdentity,
+) -> Result<String, RpcError> {
     let object = RawObject::parse(result)?;
-    let mut out = ObjectWriter::new();
-    for (name, value) in object.members() {
-        if &*name != "_meta" && !MODERN_MEMBERS.contains(&&*name) {
-            out.member(&name, value);
+    let mut out = ObjectWriter::with_capacity(result.len() + identity.meta.len() + 64);
+    for member in object.members() {
+        if member.0 != "_meta" && !MODERN_MEMBERS.contains(&&*member.0) {
+            out.copy(member);
         }
     }
     out.string("resultType", "complete");
@@ -81,7 +118,7 @@ fn with_result_members(method: &str, result: &str, identity: &str) -> Result<Str
         out.member("ttlMs", "0");
         out.string("cacheScope", "private");
     }
-    out.member("_meta", &merged_meta(object.get("_meta"), identity)?);
+    out.member("_meta", &identity.merged_into(object.get("_meta"))?);
     Ok(out.finish())
 }
 
@@ -90,20 +127,10 @@ fn has_cache_hint(method: &str) -> bool {
 }
 
 /// Replaces the identity of the server in a modern result.
-fn with_identity(result: &str, identity: &str) -> Result<String, RpcError> {
+fn with_identity(result: &str, identity: &ResultIdentity) -> Result<String, RpcError> {
     let object = RawObject::parse(result)?;
-    let meta = merged_meta(object.get("_meta"), identity)?;
-    edit(result, &[], &[("_meta", meta)])
-}
-
-/// Returns the members of `_meta` with our identity in place of the server's.
-fn merged_meta(meta: Option<&str>, identity: &str) -> Result<String, RpcError> {
-    let Some(meta) = meta else {
-        return Ok(identity.to_owned());
-    };
-    let identity = RawObject::parse(identity)?;
-    let info = identity.get(keys::SERVER_INFO).unwrap_or("null").to_owned();
-    edit(meta, &[keys::SUBSCRIPTION_ID], &[(keys::SERVER_INFO, info)])
+    let meta = identity.merged_into(object.get("_meta"))?;
+    Ok(edit_object(&object, &[], &[("_meta", &*meta)]))
 }
 
 /// The kind of a list.
@@ -296,7 +323,8 @@ mod tests {
     }
 
     fn call_result(text: &str, downstream: Revision) -> String {
-        result("tools/call", text, pair(downstream), "{}").unwrap()
+        let identity = ResultIdentity::new(&Implementation::new("gateway", "1"));
+        result("tools/call", text, pair(downstream), &identity).unwrap()
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::{
         uris::own_uri,
         views::{ViewTable, view_servers},
     },
-    convert::{self, ListKind},
+    convert::{ListKind, ResultIdentity},
     hops::GatewayId,
     lock,
     metrics::{GatewayMetrics, Operations},
@@ -309,7 +309,7 @@ impl Gateway {
             };
             GatewayState {
                 id: GatewayId::new(),
-                identity: convert::identity(&self.info).into(),
+                identity: ResultIdentity::new(&self.info),
                 pool: Arc::new(ConnectionPool::new(
                     events,
                     self.info,
@@ -478,8 +478,8 @@ pub(crate) struct GatewayState {
     pub(crate) suspended: Arc<SuspendedCalls>,
     /// The settings of the servers in front.
     base: Server,
-    /// The `_meta` object that names this server.
-    pub(crate) identity: Arc<str>,
+    /// Names this server in results.
+    pub(crate) identity: ResultIdentity,
     pub(crate) prefix: PrefixMode,
     pub(crate) has_authenticated_callers: bool,
     /// Locked during a reload.
@@ -647,7 +647,7 @@ impl GatewayState {
             suspended: Arc::clone(&self.suspended),
             id: self.id.clone(),
             base: self.base.clone(),
-            identity: Arc::clone(&self.identity),
+            identity: self.identity.clone(),
             prefix: PrefixMode::Never,
             has_authenticated_callers: self.has_authenticated_callers,
             reloading: tokio::sync::Mutex::default(),

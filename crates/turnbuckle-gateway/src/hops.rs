@@ -9,7 +9,11 @@ use std::sync::{
 };
 
 use serde_json::{Value, json};
-use turnbuckle_protocol::{Meta, RpcError, json, jsonrpc::RawObject};
+use turnbuckle_protocol::{
+    Meta, RpcError, json,
+    jsonrpc::{Params, RawObject},
+    types::JsonObject,
+};
 
 use crate::raw_json::ObjectWriter;
 
@@ -30,8 +34,8 @@ const MAX_ID_BYTES: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GatewayId {
     id: Arc<str>,
-    /// A JSON array with only this id.
-    array: Arc<str>,
+    /// The hops of a request that has passed only this gateway.
+    first: Hops,
 }
 
 impl GatewayId {
@@ -45,7 +49,7 @@ impl GatewayId {
         let random = u64::from_le_bytes(bytes);
         let id = format!("{random:016x}{count:x}");
         Self {
-            array: json!([id]).to_string().into(),
+            first: Hops::new(1, &[&id]),
             id: id.into(),
         }
     }
@@ -75,20 +79,26 @@ pub(crate) fn gateways(handshake: &Meta) -> impl Iterator<Item = &str> {
 }
 
 /// The gateways that a request has passed, with this one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hops {
-    count: u64,
-    /// The ids, as a JSON array.
-    passed: Arc<str>,
+    /// The members of `_meta`, as JSON text without braces.
+    members: Arc<str>,
 }
 
 impl Hops {
+    fn new(count: u64, passed: &[impl AsRef<str>]) -> Self {
+        let passed: Vec<_> = passed.iter().map(AsRef::as_ref).collect();
+        let mut meta = ObjectWriter::new();
+        meta.member(HOPS, &count.to_string());
+        meta.member(GATEWAYS, &json!(passed).to_string());
+        Self {
+            members: meta.into_members().into(),
+        }
+    }
+
     /// The hops of a request that a gateway sends without a request of a client.
     pub(crate) fn first(own: &GatewayId) -> Self {
-        Self {
-            count: 1,
-            passed: Arc::clone(&own.array),
-        }
+        own.first.clone()
     }
 
     /// Adds this gateway to those of a request with this `_meta`. Returns an error if the request has passed too many
@@ -111,37 +121,28 @@ impl Hops {
         }
         passed.truncate(usize::try_from(MAX_HOPS).unwrap_or_default());
         passed.push(own.id.to_string());
-        Ok(Self {
-            count: count + 1,
-            passed: json!(passed).to_string().into(),
-        })
+        Ok(Self::new(count + 1, &passed))
     }
 
     /// Like [`next`](Self::next), for a request with these parameters.
-    pub(crate) fn of_request(params: &RawObject<'_>, own: &GatewayId) -> Result<Self, RpcError> {
-        Self::next(&RawObject::parse(params.get("_meta").unwrap_or("{}"))?, own)
-    }
-
-    /// Writes the members of `_meta`.
-    pub(crate) fn write_to(&self, meta: &mut ObjectWriter) {
-        meta.member(HOPS, &self.count.to_string());
-        meta.member(GATEWAYS, &self.passed);
+    pub(crate) fn of_request(params: &Params<'_>, own: &GatewayId) -> Result<Self, RpcError> {
+        Self::next(&params.meta_object()?.unwrap_or_default(), own)
     }
 
     /// Returns the `_meta` of a request.
     pub(crate) fn to_meta(&self) -> Meta {
-        let passed: Value = json::from_str(&self.passed).unwrap_or_default();
+        let members = format!("{{{}}}", self.members);
+        let members: JsonObject = json::from_str(&members).unwrap_or_default();
         let mut meta = Meta::new();
-        meta.insert_reserved(HOPS, self.count);
-        meta.insert_reserved(GATEWAYS, passed);
+        for (name, value) in members {
+            meta.insert_reserved(name, value);
+        }
         meta
     }
 
-    /// Returns the members of `_meta` without braces.
-    pub(crate) fn members(&self) -> String {
-        let mut meta = ObjectWriter::new();
-        self.write_to(&mut meta);
-        meta.into_members()
+    /// Returns the members of `_meta`, as JSON text without braces.
+    pub(crate) fn members(&self) -> &str {
+        &self.members
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::{
     sync::{
-        Arc, OnceLock,
+        Arc, LazyLock, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
     time::SystemTime,
 };
 
+use memchr::memmem::Finder;
 use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 use turnbuckle_protocol::{RpcError, jsonrpc::RawObject};
@@ -135,8 +136,12 @@ impl CallRecord {
 
 /// Returns the outcome of a request with a result.
 pub(crate) fn result_outcome(result: &str) -> Outcome {
+    static IS_ERROR: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\"isError\""));
+    static INPUT_REQUIRED: LazyLock<Finder<'_>> =
+        LazyLock::new(|| Finder::new("\"input_required\""));
+    let contains = |text: &Finder<'_>| text.find(result.as_bytes()).is_some();
     // Most results have neither member, and are not parsed.
-    if !result.contains("\"isError\"") && !result.contains("\"input_required\"") {
+    if !contains(&IS_ERROR) && !contains(&INPUT_REQUIRED) {
         return Outcome::Ok;
     }
     let Ok(object) = RawObject::parse(result) else {

@@ -201,7 +201,9 @@ impl Policy {
     /// match URIs, because it could be another spelling of one that is hidden.
     pub(crate) fn permits(&self, kind: ListKind, name: &str) -> bool {
         let allowed = |name: &str| self.allow.as_ref().is_none_or(|allow| allow.is_match(name));
-        let is_permitted = |name: &str| allowed(name) && !self.deny.is_match(name);
+        // Without patterns, the name is not prepared for a comparison.
+        let is_denied = |name: &str| !self.deny.is_empty() && self.deny.is_match(name);
+        let is_permitted = |name: &str| allowed(name) && !is_denied(name);
         if !is_permitted(name) {
             return false;
         }
@@ -210,8 +212,7 @@ impl Policy {
         }
         UriSpellings::new(name).is_some_and(|spellings| {
             let (equal, other) = (&spellings.equal, &spellings.without_parts);
-            equal.iter().all(|name| is_permitted(name))
-                && !other.iter().any(|name| self.deny.is_match(name))
+            equal.iter().all(|name| is_permitted(name)) && !other.iter().any(|name| is_denied(name))
         })
     }
 

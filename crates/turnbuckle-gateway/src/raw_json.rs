@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, value::RawValue};
-use turnbuckle_protocol::{RpcError, json, jsonrpc::RawObject};
+use turnbuckle_protocol::{
+    RpcError, json,
+    jsonrpc::{RawObject, needs_no_escapes},
+};
 
 /// Writes a JSON object member by member.
 pub(crate) struct ObjectWriter {
@@ -26,12 +29,37 @@ impl ObjectWriter {
 
     /// Writes a member with a value that is JSON text.
     pub(crate) fn member(&mut self, name: &str, value: &str) {
-        if self.out.len() > 1 {
-            self.out.push(',');
-        }
+        self.separate();
         write_string(&mut self.out, name);
         self.out.push(':');
         self.out.push_str(value);
+    }
+
+    /// Copies a member of a [`RawObject`].
+    pub(crate) fn copy(&mut self, (name, value): (Cow<'_, str>, &str)) {
+        match name {
+            // A name that was decoded without a copy has no escapes.
+            Cow::Borrowed(name) => {
+                self.separate();
+                self.out.push('"');
+                self.out.push_str(name);
+                self.out.push_str("\":");
+                self.out.push_str(value);
+            }
+            Cow::Owned(name) => self.member(&name, value),
+        }
+    }
+
+    /// Writes members that are JSON text without braces.
+    pub(crate) fn members(&mut self, members: &str) {
+        self.separate();
+        self.out.push_str(members);
+    }
+
+    fn separate(&mut self) {
+        if self.out.len() > 1 {
+            self.out.push(',');
+        }
     }
 
     /// Writes a member with a string.
@@ -59,8 +87,7 @@ pub(crate) fn quote(text: &str) -> String {
 }
 
 fn write_string(out: &mut String, text: &str) {
-    let is_escaped = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-    if text.bytes().any(is_escaped) {
+    if !needs_no_escapes(text) {
         out.push_str(&serde_json::Value::from(text).to_string());
         return;
     }
@@ -75,27 +102,30 @@ pub(crate) fn edit(
     remove: &[&str],
     set: &[(&str, String)],
 ) -> Result<String, RpcError> {
-    let length = object.len();
     let object = RawObject::parse(object)?;
+    let set: Vec<_> = set.iter().map(|(name, value)| (*name, &**value)).collect();
+    Ok(edit_object(&object, remove, &set))
+}
+
+/// Like [`edit`], for an object that is parsed.
+pub(crate) fn edit_object(object: &RawObject<'_>, remove: &[&str], set: &[(&str, &str)]) -> String {
     let added: usize = set
         .iter()
         .map(|(name, value)| name.len() + value.len() + 4)
         .sum();
-    let mut out = ObjectWriter::with_capacity(length + added);
+    let mut out = ObjectWriter::with_capacity(object.raw().len() + added);
     let replaced = |name: &str| set.iter().find(|(set, _)| *set == name);
     for (name, value) in object
         .members()
         .filter(|(name, _)| !remove.contains(&&**name))
     {
-        match replaced(&name) {
-            Some((_, value)) => out.member(&name, value),
-            None => out.member(&name, value),
-        }
+        let value = replaced(&name).map_or(value, |(_, value)| value);
+        out.copy((name, value));
     }
     for (name, value) in set.iter().filter(|(name, _)| object.get(name).is_none()) {
         out.member(name, value);
     }
-    Ok(out.finish())
+    out.finish()
 }
 
 /// Applies the changes from `before` to `after` to the text that `before` was read from.

@@ -85,7 +85,7 @@ impl GatewayState {
     /// Returns whether a request is for the resource with the states of the servers.
     pub(crate) fn is_states_resource(&self, request: &RelayedRequest) -> bool {
         let is_states = || {
-            let params = RawObject::parse(request.params()).ok()?;
+            let params = request.parsed_params();
             Some(params.string("uri").ok()?? == RESOURCE_URI)
         };
         self.servers().len() > 1 && is_states() == Some(true)
@@ -116,16 +116,16 @@ impl GatewayState {
         member: &'static str,
         request: &RelayedRequest,
     ) -> Result<String, RpcError> {
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let missing = || RpcError::invalid_params(format!("`{member}` is missing"));
         let name = params.string(member)?.ok_or_else(missing)?;
-        let resolved = self.resolve(kind, &name, request).await?;
+        let ResolvedName { server, original } = self.resolve(kind, &name, request).await?;
         let target = TargetName {
             member,
-            value: quote(&resolved.original),
-            original: resolved.original.clone(),
+            value: quote(&original),
+            original,
         };
-        let server = &resolved.server;
+        let server = &server;
         let is_call = kind == ListKind::Tools && self.servers().len() > 1;
         if is_call && server.retry_later().is_some() {
             return self.own_result(&tool_error(&down_message(server)), request);
@@ -244,7 +244,7 @@ impl GatewayState {
         self: &Arc<Self>,
         request: &RelayedRequest,
     ) -> Result<String, RpcError> {
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let missing = || RpcError::invalid_params("`ref` is missing");
         let reference = params.get("ref").ok_or_else(missing)?;
         let object = RawObject::parse(reference)?;

@@ -17,7 +17,7 @@ use serde_json::{Map, json};
 use turnbuckle_client::ServerInfo;
 use turnbuckle_protocol::{
     RpcError,
-    jsonrpc::RawObject,
+    jsonrpc::{Params, RawObject},
     types::{ServerCapabilities, TasksCapability, tasks::EXTENSION},
 };
 use turnbuckle_server::relay::RelayedRequest;
@@ -60,7 +60,7 @@ impl TaskMode {
     /// Decides how a call uses tasks.
     pub(crate) fn of_call(
         request: &RelayedRequest,
-        params: &RawObject<'_>,
+        params: &Params<'_>,
         server: &ServerInfo,
         traits: Option<&ToolTraits>,
     ) -> Result<Self, RpcError> {
@@ -134,7 +134,7 @@ impl TaskMode {
 /// Returns the lifetime that the client requests with the parameter `task`, or `None` without it.
 fn task_parameter(
     request: &RelayedRequest,
-    params: &RawObject<'_>,
+    params: &Params<'_>,
 ) -> Result<Option<Option<Duration>>, RpcError> {
     if request.method() != "tools/call" {
         return Ok(None);

@@ -26,10 +26,10 @@ pub use error::{RpcError, Truncated, code};
 pub(crate) use id::Integer;
 pub use id::{InvalidRequestId, RequestId};
 pub(crate) use json_string::plain_length;
-pub use json_string::string_value;
+pub use json_string::{needs_no_escapes, string_value};
 pub use message::{Incoming, MalformedMessage, Message, Notification, Request, Response};
 pub use object::{RawMembers, RawObject};
-pub use params::Params;
+pub use params::{OwnedParams, Params};
 pub use scan::MAX_DEPTH;
 pub use write::{
     write_error, write_error_with_null_id, write_notification, write_request, write_result,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnbuckle_protocol::{RpcError, jsonrpc::RawObject};
+use turnbuckle_protocol::{RpcError, jsonrpc::Params};
 use turnbuckle_server::relay::RelayedRequest;
 
 use crate::{
@@ -28,7 +28,7 @@ pub(crate) struct OwnedCall {
 impl OwnedCall {
     fn relayed<'a>(
         &'a self,
-        params: &'a RawObject<'a>,
+        params: &'a Params<'a>,
         purpose: &'a StatePurpose<'a>,
     ) -> RelayedCall<'a> {
         RelayedCall {
@@ -40,12 +40,13 @@ impl OwnedCall {
             pair: self.pair,
             purpose,
             mode: self.mode,
+            traits: None,
         }
     }
 
     /// Sends the call, and returns its final result for the client.
     pub(crate) async fn run(self, call: Arc<RunningCall>) -> Result<String, RpcError> {
-        let params = RawObject::parse(self.request.params())?;
+        let params = self.request.parsed_params();
         let (server, target) = (&self.connection.server, self.target.as_ref());
         let purpose = StatePurpose::new(server, &self.request, &params, target);
         let relayed = self.relayed(&params, &purpose);

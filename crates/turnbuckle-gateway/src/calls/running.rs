@@ -7,7 +7,7 @@ use std::{
 
 use turnbuckle_protocol::{
     Revision, RpcError,
-    jsonrpc::RawObject,
+    jsonrpc::{Params, RawObject},
     types::{ClientCapabilities, LogLevel},
 };
 use turnbuckle_server::{
@@ -41,7 +41,8 @@ pub(crate) type CallerKey = Option<Caller>;
 /// A request that runs on an upstream connection.
 pub(crate) struct RunningCall {
     pub(crate) caller: CallerKey,
-    capabilities: ClientCapabilities,
+    /// The declared capabilities, once no request of the client waits.
+    capabilities: OnceLock<Box<ClientCapabilities>>,
     /// The revision of the client.
     downstream: Revision,
     /// Whether the result can be a request for input.
@@ -82,18 +83,17 @@ impl RunningCall {
     /// `server_name` is the name of the server if there are several.
     pub(crate) fn new(
         request: &RelayedRequest,
-        params: &RawObject<'_>,
+        params: &Params<'_>,
         caller: CallerKey,
         server_name: Option<Arc<str>>,
     ) -> Arc<Self> {
-        let capabilities = request.context().client_capabilities().clone();
         let is_suspendable = matches!(
             request.method(),
             "tools/call" | "prompts/get" | "resources/read"
         );
         Arc::new(Self {
             caller,
-            capabilities,
+            capabilities: OnceLock::new(),
             downstream: request.revision(),
             is_suspendable,
             server_name,
@@ -138,7 +138,12 @@ impl RunningCall {
 
     /// Forgets the request of the client, because it gets a response.
     pub(crate) fn detach(&self) {
-        lock(&self.delivery).detach();
+        let mut delivery = lock(&self.delivery);
+        if let Some(request) = delivery.request() {
+            self.capabilities
+                .get_or_init(|| Box::new(request.context().client_capabilities().clone()));
+        }
+        delivery.detach();
     }
 
     /// Returns whether a request of the client waits for the result.
@@ -169,7 +174,10 @@ impl RunningCall {
     /// Tests the capabilities that the waiting request of the client declares; without one, those of the first request.
     fn test_declared<T>(&self, test: impl Fn(&ClientCapabilities) -> T) -> T {
         let declared = lock(&self.delivery).test_declared(&test);
-        declared.unwrap_or_else(|| test(&self.capabilities))
+        declared.unwrap_or_else(|| match self.capabilities.get() {
+            Some(capabilities) => test(capabilities),
+            None => test(&ClientCapabilities::new()),
+        })
     }
 
     /// Returns whether the client declared what a client request needs.

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, sync::OnceLock};
 
 use sha2::{Digest, Sha256};
-use turnbuckle_protocol::jsonrpc::RawObject;
+use turnbuckle_protocol::jsonrpc::Params;
 use turnbuckle_server::relay::RelayedRequest;
 
 use crate::{calls::TargetName, upstream::UpstreamServer};
@@ -14,7 +14,7 @@ use crate::{calls::TargetName, upstream::UpstreamServer};
 pub(crate) struct StatePurpose<'a> {
     server: &'a UpstreamServer,
     request: &'a RelayedRequest,
-    params: &'a RawObject<'a>,
+    params: &'a Params<'a>,
     target: Option<&'a TargetName>,
     digest: OnceLock<String>,
 }
@@ -23,7 +23,7 @@ impl<'a> StatePurpose<'a> {
     pub(super) fn new(
         server: &'a UpstreamServer,
         request: &'a RelayedRequest,
-        params: &'a RawObject<'a>,
+        params: &'a Params<'a>,
         target: Option<&'a TargetName>,
     ) -> Self {
         Self {

@@ -75,7 +75,7 @@ impl GatewayState {
                 out.string("resultType", "input_required");
                 out.member("inputRequests", &requests);
                 out.string("requestState", &state);
-                out.member("_meta", &self.identity);
+                out.member("_meta", self.identity.as_meta());
                 Ok(out.finish())
             }
         }

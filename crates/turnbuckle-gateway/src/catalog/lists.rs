@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::{task::JoinSet, time::Instant};
-use turnbuckle_protocol::{Revision, RpcError, jsonrpc::RawObject};
+use turnbuckle_protocol::{Revision, RpcError, jsonrpc::Params};
 use turnbuckle_server::relay::{RelayedRequest, RelayedResult};
 
 use crate::{
@@ -107,7 +107,7 @@ impl GatewayState {
         kind: ListKind,
         request: &RelayedRequest,
     ) -> Result<RelayedResult, RpcError> {
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         // Also if the list is in memory: a request that came back gets none.
         Hops::of_request(&params, &self.id)?;
         let collected = self.collect(kind, request).await;
@@ -135,7 +135,7 @@ impl GatewayState {
     pub(crate) fn list_members(&self, revision: Revision) -> String {
         let is_modern = RevisionPair::of_own_result(revision).adds_result_members();
         let identity = is_modern.then(|| {
-            let members = self.identity.strip_prefix('{');
+            let members = self.identity.as_meta().strip_prefix('{');
             members
                 .and_then(|members| members.strip_suffix('}'))
                 .unwrap_or_default()
@@ -297,7 +297,7 @@ impl GatewayState {
         kind: ListKind,
         request: &RelayedRequest,
     ) -> Result<CurrentList, RpcError> {
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let hops = Hops::of_request(&params, &self.id)?;
         let label = self.server_label(server);
         let opener = RunningCall::new(request, &params, caller_key(request), label);
@@ -348,7 +348,7 @@ fn down_part(server: &UpstreamServer, kind: ListKind) -> ServerPart {
 }
 
 /// Returns the cursor of a list request.
-pub(crate) fn cursor(params: &RawObject<'_>) -> Result<Option<String>, RpcError> {
+pub(crate) fn cursor(params: &Params<'_>) -> Result<Option<String>, RpcError> {
     if params.get("cursor") == Some("null") {
         return Ok(None);
     }

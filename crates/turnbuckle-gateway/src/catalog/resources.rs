@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use turnbuckle_protocol::{Revision, RpcError, jsonrpc::RawObject};
+use turnbuckle_protocol::{Revision, RpcError};
 use turnbuckle_server::relay::{RelayedRequest, RelayedResult};
 
 use crate::{
@@ -114,7 +114,7 @@ impl GatewayState {
         kind: ListKind,
         request: &RelayedRequest,
     ) -> Result<RelayedResult, RpcError> {
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let continued = match cursor(&params)? {
             Some(cursor) => {
                 let next = NextPage::open(kind, &cursor, request);
@@ -209,7 +209,7 @@ impl GatewayState {
         page: &mut PageWriter<'_>,
     ) -> Result<Option<NextPage>, RpcError> {
         let fetch = async {
-            let params = RawObject::parse(request.params())?;
+            let params = request.parsed_params();
             let hops = Hops::of_request(&params, &self.id)?;
             let connection = self.pool.get(server, request, None).await?;
             connection

@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use turnbuckle_protocol::{RpcError, jsonrpc::RawObject};
+use turnbuckle_protocol::{
+    RpcError,
+    jsonrpc::{Params, RawObject},
+};
 use turnbuckle_server::relay::{RelayedRequest, RelayedResult};
 
 use crate::{
@@ -61,7 +64,7 @@ impl GatewayState {
         self: &Arc<Self>,
         request: &RelayedRequest,
     ) -> Result<String, RpcError> {
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let missing = || RpcError::invalid_params("`name` is missing");
         let name = params.string("name")?.ok_or_else(missing)?;
         let arguments = match params.get("arguments") {
@@ -137,7 +140,7 @@ impl GatewayState {
     /// Calls a tool by the name that a search returned, as a call of the client itself.
     async fn call_found(
         self: &Arc<Self>,
-        params: &RawObject<'_>,
+        params: &Params<'_>,
         arguments: &RawObject<'_>,
         is_read_only: bool,
         request: &RelayedRequest,
@@ -165,7 +168,7 @@ impl GatewayState {
             }
         }
         let set = [("name", quote(&name)), ("arguments", inner.to_owned())];
-        let call = request.with_params(edit(params.raw(), &[], &set)?);
+        let call = request.with_params(&edit(params.raw(), &[], &set)?)?;
         self.relay_named(ListKind::Tools, "name", &call).await
     }
 

@@ -51,7 +51,7 @@ impl GatewayState {
         if request.method() == LIST {
             return self.list_skills(request).await;
         }
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let missing = || RpcError::invalid_params("`uri` is missing");
         let uri = params.string("uri")?.ok_or_else(missing)?.into_owned();
         let is_directory = request.method() == READ_DIRECTORY;
@@ -147,7 +147,7 @@ impl GatewayState {
             let page = self.relay_call(server, request, None).await?;
             return self.with_shown_skills(server, &page);
         }
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let (mut first, mut cursor) = match cursor(&params)? {
             Some(cursor) => {
                 let (server, cursor) = open_cursor(request, &cursor).ok_or_else(unknown_cursor)?;
@@ -216,7 +216,7 @@ impl GatewayState {
         cursor: Option<String>,
         request: &RelayedRequest,
     ) -> Result<SkillPage, RpcError> {
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let mut sent = ObjectWriter::new();
         for (name, value) in params.members().filter(|(name, _)| name != "cursor") {
             sent.member(&name, value);
@@ -224,7 +224,7 @@ impl GatewayState {
         if let Some(cursor) = &cursor {
             sent.string("cursor", cursor);
         }
-        let request = request.with_params(sent.finish());
+        let request = request.with_params(&sent.finish())?;
         let page = self.relay_call(server, &request, None).await?;
         let page = self.with_shown_skills(server, &page)?;
         let page = RawObject::parse(&page)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
-use turnbuckle_protocol::{RpcError, jsonrpc::RawObject, types::SubscriptionFilter};
+use turnbuckle_protocol::{RpcError, types::SubscriptionFilter};
 use turnbuckle_server::relay::RelayedRequest;
 
 use crate::{
@@ -25,7 +25,7 @@ impl GatewayState {
         self: &Arc<Self>,
         request: &RelayedRequest,
     ) -> Result<String, RpcError> {
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let hops = Hops::of_request(&params, &self.id)?;
         let missing = || RpcError::invalid_params("`uri` is missing");
         let uri = params.string("uri")?.ok_or_else(missing)?;
@@ -63,7 +63,7 @@ impl GatewayState {
         self: &Arc<Self>,
         request: &RelayedRequest,
     ) -> Result<String, RpcError> {
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let hops = Hops::of_request(&params, &self.id)?;
         let level = params.string("level")?.and_then(|level| level.parse().ok());
         let level = level.ok_or_else(|| RpcError::invalid_params("`level` is not a log level"))?;
@@ -93,8 +93,8 @@ impl GatewayState {
             kept: Vec::new(),
             resources: Vec::new(),
         };
-        let params = RawObject::parse(request.params());
-        let hops = params.and_then(|params| Hops::of_request(&params, &self.id));
+        let params = request.parsed_params();
+        let hops = Hops::of_request(&params, &self.id);
         let Ok(hops) = hops else {
             filter.resource_subscriptions = None;
             return listener;

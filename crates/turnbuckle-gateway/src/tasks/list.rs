@@ -37,7 +37,7 @@ impl GatewayState {
         self: &Arc<Self>,
         request: &RelayedRequest,
     ) -> Result<String, RpcError> {
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let mut position = match params.string("cursor")? {
             Some(cursor) => ListPosition::open(request, &cursor)?,
             None => ListPosition {
@@ -96,7 +96,7 @@ impl GatewayState {
         if let Some(cursor) = &cursor {
             params.string("cursor", cursor);
         }
-        let request = request.with_params(params.finish());
+        let request = request.with_params(&params.finish())?;
         let Some(name) = server else {
             return TaskPage::parse(
                 &request.handle_own_task().await?,

@@ -25,7 +25,7 @@ impl GatewayState {
         if request.method() == "tasks/list" {
             return self.list_tasks(request).await;
         }
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let missing = || RpcError::invalid_params("`taskId` is missing");
         let id = params.string("taskId")?.ok_or_else(missing)?;
         // Without the extension, the error is that of our own tasks: what is declared to the server is up to the gateway.

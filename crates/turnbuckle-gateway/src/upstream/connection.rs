@@ -342,7 +342,7 @@ impl Connection {
         let mut request = RelayRequest::new(method, params);
         let own = || Some(Hops::first(&self.shared.events.upgrade()?.id()));
         if let Some(hops) = hops.cloned().or_else(own) {
-            request.meta = hops.members();
+            request.meta = hops.members().to_owned();
         }
         request.timeouts = self.server.settings.timeouts;
         let _used = UseGuard(&self.shared);

@@ -246,10 +246,7 @@ impl ConnectionPool {
         // A shared modern server gets the capabilities of each request, and a shared legacy server gets none.
         let capabilities = match sharing {
             SharingKey::All if !declares_caller_capabilities(server) => String::new(),
-            _ => {
-                let capabilities = capabilities_with_tasks(&sharing, request);
-                serde_json::to_string(&capabilities).unwrap_or_default()
-            }
+            _ => capabilities_json(&sharing, request),
         };
         ConnectionKey {
             server: server.id,
@@ -582,6 +579,19 @@ pub(crate) fn caller_key(request: &RelayedRequest) -> CallerKey {
         Some(principal) => Some(Caller::Principal(principal)),
         None => request.session().map(Caller::Session),
     }
+}
+
+/// Returns the capabilities for a connection as JSON.
+fn capabilities_json(sharing: &SharingKey, request: &RelayedRequest) -> String {
+    let context = request.context();
+    let declared = context.client_capabilities();
+    let json = if declared.tasks.is_none() && !declared.has_extension(EXTENSION) {
+        // Nothing of them is left out, so they need not be copied.
+        serde_json::to_string(declared)
+    } else {
+        serde_json::to_string(&capabilities_with_tasks(sharing, request))
+    };
+    json.unwrap_or_default()
 }
 
 /// Returns the capabilities for a connection. Tasks of the client need a connection of its session.

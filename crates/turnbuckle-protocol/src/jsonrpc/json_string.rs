@@ -10,6 +10,11 @@ pub fn string_value(json: &str) -> Option<Cow<'_, str>> {
     Some(unescape(inner))
 }
 
+/// Returns whether a text is the content of a JSON string as it is, without escapes.
+pub fn needs_no_escapes(text: &str) -> bool {
+    plain_length(text.as_bytes()) == text.len()
+}
+
 /// Decodes the escapes of a scanned string, passed without its quotes.
 pub(super) fn unescape(inner: &str) -> Cow<'_, str> {
     let Some(first) = memchr::memchr(b'\\', inner.as_bytes()) else {

@@ -24,7 +24,7 @@ pub struct RawObject<'a> {
 impl<'a> RawObject<'a> {
     /// Indexes the members of an object. Other values and duplicate members are errors.
     pub fn parse(json: &'a str) -> Result<Self, RpcError> {
-        let mut scanner = Scanner::new(json.as_bytes())?;
+        let mut scanner = Scanner::of_text(json)?;
         if scanner.peek() != Some(b'{') {
             scanner.skip_value(0)?;
             scanner.finish()?;
@@ -44,6 +44,16 @@ impl<'a> RawObject<'a> {
             text: "{}",
             members: MemberIndex::default(),
         }
+    }
+
+    /// Creates an object from its text and the positions of its members.
+    pub(super) fn indexed(text: &'a str, members: MemberIndex) -> Self {
+        Self { text, members }
+    }
+
+    /// Returns the positions of the members.
+    pub(super) fn index(&self) -> &MemberIndex {
+        &self.members
     }
 
     /// Scans the current object and records the positions of its members, without checking for duplicates. `pass` is
@@ -73,13 +83,18 @@ impl<'a> RawObject<'a> {
 
     /// Returns the raw JSON text of a member.
     pub fn get(&self, name: &str) -> Option<&'a str> {
+        self.position(name).map(|range| range.slice(self.text))
+    }
+
+    /// Returns where the value of a member is in the text.
+    pub(super) fn position(&self, name: &str) -> Option<TextRange> {
         let mut members = self.members.as_slice().iter();
         let found = if self.members.escaped {
             members.find(|member| unescape(member.name.slice(self.text)) == name)
         } else {
             members.find(|member| member.name.equals(self.text, name))
         };
-        found.map(|member| member.value.slice(self.text))
+        found.map(|member| member.value)
     }
 
     /// Returns the text of a string member, or error -32602 if it is not a string.
@@ -100,6 +115,7 @@ impl<'a> RawObject<'a> {
         RawMembers {
             text: self.text,
             members: self.members.as_slice(),
+            escaped: self.members.escaped,
         }
     }
 
@@ -133,11 +149,31 @@ impl<'a> RawObject<'a> {
     }
 }
 
+impl Default for RawObject<'_> {
+    /// Returns an object without members.
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
 /// The members of a [`RawObject`]: decoded name, and value as raw JSON text.
 #[derive(Clone, Debug)]
 pub struct RawMembers<'a, 'o> {
     text: &'a str,
     members: &'o [MemberSpan],
+    /// Set if a name contains escapes.
+    escaped: bool,
+}
+
+impl RawMembers<'_, '_> {
+    /// Returns an iterator without members.
+    pub(super) fn empty() -> Self {
+        Self {
+            text: "{}",
+            members: &[],
+            escaped: false,
+        }
+    }
 }
 
 impl<'a> Iterator for RawMembers<'a, '_> {
@@ -146,10 +182,13 @@ impl<'a> Iterator for RawMembers<'a, '_> {
     fn next(&mut self) -> Option<Self::Item> {
         let (member, rest) = self.members.split_first()?;
         self.members = rest;
-        Some((
-            unescape(member.name.slice(self.text)),
-            member.value.slice(self.text),
-        ))
+        let name = member.name.slice(self.text);
+        let name = if self.escaped {
+            unescape(name)
+        } else {
+            Cow::Borrowed(name)
+        };
+        Some((name, member.value.slice(self.text)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -162,7 +201,7 @@ const MAX_INLINE_MEMBERS: usize = 6;
 
 /// The positions of the members, relative to the object.
 #[derive(Clone, Debug, Default)]
-struct MemberIndex {
+pub(super) struct MemberIndex {
     inline: [MemberSpan; MAX_INLINE_MEMBERS],
     count: usize,
     /// Contains all members once there are more than fit in `inline`.
@@ -209,7 +248,7 @@ impl MemberSpan {
 
 /// A span in 32 bits; the scanner rejects longer input.
 #[derive(Clone, Copy, Debug, Default)]
-struct TextRange {
+pub(super) struct TextRange {
     start: u32,
     end: u32,
 }
@@ -222,7 +261,7 @@ impl TextRange {
         }
     }
 
-    fn slice(self, text: &str) -> &str {
+    pub(super) fn slice(self, text: &str) -> &str {
         &text[self.start as usize..self.end as usize]
     }
 

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::{
-    RawObject, RpcError,
+    RawMembers, RawObject, RpcError,
+    object::{MemberIndex, TextRange},
     scan::{ScanError, Scanner, Span},
 };
 use crate::json;
@@ -97,6 +98,12 @@ impl<'a> Params<'a> {
         Ok(parsed.map(Cow::Owned))
     }
 
+    /// Iterates over the members in the order received; over none when absent.
+    pub fn members(&self) -> RawMembers<'a, '_> {
+        let object = self.object.as_ref();
+        object.map_or_else(RawMembers::empty, RawObject::members)
+    }
+
     /// Returns the object, unless absent.
     pub fn object(&self) -> Option<&RawObject<'a>> {
         self.object.as_ref()
@@ -108,6 +115,46 @@ impl<'a> From<RawObject<'a>> for Params<'a> {
         Self {
             object: Some(object),
             meta: None,
+        }
+    }
+}
+
+/// A copy of [`Params`] that owns its text. It is not scanned again.
+#[derive(Clone, Debug)]
+pub struct OwnedParams {
+    text: Box<str>,
+    /// The members, unless absent.
+    members: Option<MemberIndex>,
+    /// The position and the members of `_meta`, if the scan found it.
+    meta: Option<(TextRange, MemberIndex)>,
+}
+
+impl OwnedParams {
+    /// Returns the parameters.
+    pub fn as_params(&self) -> Params<'_> {
+        let object = |text, members: &MemberIndex| RawObject::indexed(text, members.clone());
+        let members = self.members.as_ref();
+        let meta = self.meta.as_ref();
+        Params {
+            object: members.map(|members| object(&self.text, members)),
+            meta: meta.map(|(position, members)| object(position.slice(&self.text), members)),
+        }
+    }
+
+    /// Returns the JSON text, `{}` when absent.
+    pub fn raw(&self) -> &str {
+        &self.text
+    }
+}
+
+impl From<&Params<'_>> for OwnedParams {
+    fn from(params: &Params<'_>) -> Self {
+        let object = params.object.as_ref();
+        let meta = params.meta.as_ref();
+        Self {
+            text: params.raw().into(),
+            members: object.map(|object| object.index().clone()),
+            meta: meta.and_then(|meta| Some((object?.position(META)?, meta.index().clone()))),
         }
     }
 }

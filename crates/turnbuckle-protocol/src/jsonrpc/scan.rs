@@ -50,15 +50,20 @@ impl<'a> Scanner<'a> {
     ///
     /// Positions fit in 32 bits, because longer input is rejected.
     pub(super) fn new(bytes: &'a [u8]) -> Result<Self, ScanError> {
-        let at = bytes.len();
-        if u32::try_from(at).is_err() {
-            let what = "more than 4 GiB";
-            return Err(ScanError { what, at });
-        }
         let text = std::str::from_utf8(bytes).map_err(|error| ScanError {
             what: "invalid UTF-8",
             at: error.valid_up_to(),
         })?;
+        Self::of_text(text)
+    }
+
+    /// Like [`new`](Self::new), for bytes that are known to be UTF-8.
+    pub(super) fn of_text(text: &'a str) -> Result<Self, ScanError> {
+        let at = text.len();
+        if u32::try_from(at).is_err() {
+            let what = "more than 4 GiB";
+            return Err(ScanError { what, at });
+        }
         let mut scanner = Self { text, at: 0 };
         scanner.skip_whitespace();
         Ok(scanner)

@@ -9,14 +9,14 @@ mod headers;
 mod targets;
 mod tasks;
 
-use std::{any::Any, hash::Hasher, pin::Pin, sync::Arc, time::Duration};
+use std::{any::Any, borrow::Cow, hash::Hasher, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::{Value, value::RawValue};
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
-    jsonrpc::{self, RawObject, Request},
-    method::PROGRESS,
+    jsonrpc::{self, OwnedParams, Params, RawObject, Request},
+    method::{Method, PROGRESS},
     types::{JsonObject, LogLevel, ServerCapabilities, SubscriptionFilter},
 };
 use turnbuckle_store::SessionId;
@@ -152,17 +152,31 @@ pub(crate) fn is_relayed(method: &str) -> bool {
 #[derive(Clone)]
 pub struct RelayedRequest {
     call: Arc<RequestContext>,
-    method: Arc<str>,
-    params: Arc<str>,
+    message: Arc<RelayedMessage>,
     attached: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+/// What clones of a request share.
+struct RelayedMessage {
+    method: Cow<'static, str>,
+    params: OwnedParams,
+}
+
+impl RelayedMessage {
+    fn new(method: &str, params: &Params<'_>) -> Arc<Self> {
+        let known = Method::from_name(method).map(|method| Cow::Borrowed(method.name));
+        Arc::new(Self {
+            method: known.unwrap_or_else(|| Cow::Owned(method.to_owned())),
+            params: params.into(),
+        })
+    }
 }
 
 impl RelayedRequest {
     pub(crate) fn new(call: Arc<RequestContext>, request: &Request<'_>) -> Self {
         Self {
             call,
-            method: (&*request.method).into(),
-            params: request.params.raw().into(),
+            message: RelayedMessage::new(&request.method, &request.params),
             attached: None,
         }
     }
@@ -171,29 +185,37 @@ impl RelayedRequest {
     pub(crate) fn listen(call: &Arc<RequestContext>) -> Self {
         Self {
             call: Arc::clone(call),
-            method: "subscriptions/listen".into(),
-            params: "{}".into(),
+            message: RelayedMessage::new("subscriptions/listen", &Params::absent()),
             attached: None,
         }
     }
 
     /// The method.
     pub fn method(&self) -> &str {
-        &self.method
+        &self.message.method
     }
 
     /// The parameters: a JSON object, as received.
     pub fn params(&self) -> &str {
-        &self.params
+        self.message.params.raw()
     }
 
-    /// Returns the same request with other parameters, a JSON object.
-    #[must_use]
-    pub fn with_params(&self, params: impl Into<Arc<str>>) -> Self {
-        Self {
-            params: params.into(),
+    /// The parameters with their members, which are not scanned again.
+    pub fn parsed_params(&self) -> Params<'_> {
+        self.message.params.as_params()
+    }
+
+    /// Returns the same request with other parameters.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not a JSON object.
+    pub fn with_params(&self, params: &str) -> Result<Self, RpcError> {
+        let params = Params::from_json(params)?;
+        Ok(Self {
+            message: RelayedMessage::new(self.method(), &params),
             ..self.clone()
-        }
+        })
     }
 
     /// The id of the request, as received.
@@ -442,7 +464,7 @@ impl RelayedRequest {
 impl std::fmt::Debug for RelayedRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RelayedRequest")
-            .field("method", &self.method)
+            .field("method", &self.method())
             .finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::*;
-use crate::jsonrpc::{Params, RawObject, RpcError};
+use crate::jsonrpc::{OwnedParams, Params, RawObject, RpcError};
 
 fn params(json: &str) -> Result<Params<'_>, RpcError> {
     Params::from_json(json)
@@ -138,4 +138,36 @@ fn an_object_is_checked_on_its_own() {
     assert_eq!(RawObject::parse("{").unwrap_err().code, -32700);
     assert_eq!(RawObject::parse("{} x").unwrap_err().code, -32700);
     assert_eq!(RawObject::parse(" {} ").unwrap().raw(), "{}");
+}
+
+#[test]
+fn owned_parameters_have_the_same_members() {
+    let bytes = br#"{"jsonrpc":"2.0","id":1,"method":"m","params": {"a":1,"_meta":{"x":{"y":2},"z":3},"b":[4]} }"#;
+    let Ok(Incoming::One(Message::Request(request))) = parse(bytes) else {
+        panic!("this is a request");
+    };
+
+    let owned = OwnedParams::from(&request.params);
+    let params = owned.as_params();
+
+    assert_eq!(params.raw(), request.params.raw());
+    assert_eq!(owned.raw(), request.params.raw());
+    assert!(params.members().eq(request.params.members()));
+    let meta = params.meta_object().unwrap().unwrap();
+    assert_eq!(meta.raw(), r#"{"x":{"y":2},"z":3}"#);
+    assert_eq!(meta.get("x"), Some(r#"{"y":2}"#));
+    assert_eq!(meta.get("z"), Some("3"));
+}
+
+#[test]
+fn owned_parameters_can_be_absent_or_have_many_members() {
+    let absent = OwnedParams::from(&Params::absent());
+    assert!(absent.as_params().is_absent());
+    assert_eq!(absent.raw(), "{}");
+    assert_eq!(absent.as_params().members().count(), 0);
+
+    let members: Vec<_> = (0..20).map(|n| format!(r#""m{n}":{n}"#)).collect();
+    let json = format!("{{{}}}", members.join(","));
+    let owned = OwnedParams::from(&params(&json).unwrap());
+    assert_eq!(owned.as_params().get("m19"), Some("19"));
 }

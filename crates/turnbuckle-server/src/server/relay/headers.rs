@@ -1,6 +1,6 @@
 //! The `Mcp-Param-*` headers of a relayed request.
 
-use turnbuckle_protocol::{RpcError, codec::headers::ParamHeader, jsonrpc::RawObject};
+use turnbuckle_protocol::{RpcError, codec::headers::ParamHeader};
 
 use super::RelayedRequest;
 use crate::{dispatch::tools::check_param_headers, tools::ToolParamHeader};
@@ -24,7 +24,7 @@ impl RelayedRequest {
             return Ok(());
         };
         let expected: Vec<_> = expected.iter().map(ToolParamHeader::from).collect();
-        let params = RawObject::parse(&self.params)?;
+        let params = self.parsed_params();
         check_param_headers(headers, &expected, params.get("arguments").unwrap_or("{}"))
     }
 }

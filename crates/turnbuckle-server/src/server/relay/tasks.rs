@@ -2,10 +2,7 @@
 
 use std::{pin::Pin, time::Duration};
 
-use turnbuckle_protocol::{
-    RpcError,
-    jsonrpc::{Params, RawObject},
-};
+use turnbuckle_protocol::{RpcError, jsonrpc::RawObject};
 
 use super::{RelayedRequest, split_meta};
 use crate::{
@@ -75,8 +72,8 @@ impl RelayedRequest {
     ///
     /// -32602 if the task does not exist, or belongs to another caller.
     pub async fn handle_own_task(&self) -> Result<String, RpcError> {
-        let params = Params::from_json(&self.params)?;
-        let outcome = match tasks::call_method(&self.method, &params, self.call.clone()) {
+        let params = self.parsed_params();
+        let outcome = match tasks::call_method(self.method(), &params, self.call.clone()) {
             DispatchOutcome::Ready(outcome) => outcome,
             DispatchOutcome::Handler(run) => run.await,
         };
