@@ -7,7 +7,6 @@ mod session;
 mod stateless;
 
 use std::{
-    borrow::Cow,
     collections::HashMap,
     fmt,
     sync::{Arc, Mutex},
@@ -157,17 +156,14 @@ pub(crate) enum TaskDesign {
 }
 
 impl RevisionRules {
-    /// Returns the `_meta` members of a request with this client info and these capabilities, as JSON text without
-    /// braces; empty if the session stores them.
+    /// Returns the `_meta` members of a stateless request with this client info and these capabilities, as JSON text
+    /// without braces.
     pub(crate) fn common_meta_of(
         &self,
         info: &Implementation,
         capabilities: &ClientCapabilities,
-    ) -> Cow<'_, str> {
-        if self.common_meta.is_empty() {
-            return Cow::Borrowed("");
-        }
-        Cow::Owned(stateless::common_meta(self.revision, info, capabilities))
+    ) -> String {
+        stateless::common_meta(self.revision, info, capabilities)
     }
 
     /// Returns whether a request may be cancelled by a notification.

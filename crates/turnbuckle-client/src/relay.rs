@@ -10,7 +10,7 @@ use std::{
     fmt,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -33,6 +33,7 @@ use crate::{
     client::{Client, ReceivedResult, is_response_lost, needs_new_session},
     error::{CallError, TransportError},
     inbound::message::RawJson,
+    lifecycle::RevisionRules,
     tools::encode_param_headers,
     transport::{
         OutgoingRequest,
@@ -133,10 +134,8 @@ pub struct RelayRequest {
     pub param_headers: Vec<(HeaderName, HeaderValue)>,
     /// Further HTTP headers, for servers of every revision.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The capabilities to declare in place of those of the connection; only for servers of 2026-07-28.
-    pub capabilities: Option<ClientCapabilities>,
-    /// The client info to send in place of that of the connection; only for servers of 2026-07-28.
-    pub client_info: Option<Implementation>,
+    /// The client to introduce in place of that of the connection; only for servers of 2026-07-28.
+    pub client: Option<RelayedClient>,
     /// The level of requested log messages; only for servers of 2026-07-28.
     pub log_level: Option<LogLevel>,
     /// Whether progress is requested. The token is the id of the call.
@@ -155,12 +154,53 @@ impl RelayRequest {
             name: None,
             param_headers: Vec::new(),
             headers: Vec::new(),
-            capabilities: None,
-            client_info: None,
+            client: None,
             log_level: None,
             progress: false,
             timeouts: Timeouts::default(),
         }
+    }
+}
+
+/// The client info and the capabilities of a relayed request. Clones share them, and what is written to requests is
+/// prepared once.
+#[derive(Clone, Debug)]
+pub struct RelayedClient(Arc<RelayedClientInner>);
+
+#[derive(Debug)]
+struct RelayedClientInner {
+    info: Implementation,
+    capabilities: ClientCapabilities,
+    /// The `_meta` members for the revision of the first request.
+    meta: OnceLock<(Revision, String)>,
+}
+
+impl RelayedClient {
+    /// Creates a client from its info and its capabilities.
+    pub fn new(info: Implementation, capabilities: ClientCapabilities) -> Self {
+        Self(Arc::new(RelayedClientInner {
+            info,
+            capabilities,
+            meta: OnceLock::new(),
+        }))
+    }
+
+    /// Returns the `_meta` members of a request, as JSON text without braces; empty if the session stores them.
+    fn common_meta(&self, rules: &RevisionRules) -> Cow<'_, str> {
+        let RelayedClientInner {
+            info,
+            capabilities,
+            meta,
+        } = &*self.0;
+        if rules.common_meta.is_empty() {
+            return Cow::Borrowed("");
+        }
+        let prepare = || rules.common_meta_of(info, capabilities);
+        let (revision, prepared) = meta.get_or_init(|| (rules.revision, prepare()));
+        if *revision == rules.revision {
+            return Cow::Borrowed(prepared);
+        }
+        Cow::Owned(prepare())
     }
 }
 
@@ -299,17 +339,14 @@ impl Client {
         if request.method == method::INITIALIZE.name {
             return Err(unsendable("the client itself opens sessions"));
         }
-        let (settings, rules) = (&self.inner.settings, self.inner.rules());
+        let rules = self.inner.rules();
         outgoing.id = RequestId::from(id.0);
         outgoing.progress_guard = request
             .progress
             .then(|| self.inner.router.progress_registry.register(id.0, None));
-        let common_meta = if request.client_info.is_some() || request.capabilities.is_some() {
-            let info = request.client_info.as_ref().unwrap_or(&settings.info);
-            let capabilities = request.capabilities.as_ref();
-            rules.common_meta_of(info, capabilities.unwrap_or(&settings.capabilities))
-        } else {
-            Cow::Borrowed(&*rules.common_meta)
+        let common_meta = match &request.client {
+            Some(client) => client.common_meta(&rules),
+            None => Cow::Borrowed(&*rules.common_meta),
         };
         let raw = RawRequest {
             method: &request.method,

@@ -13,7 +13,7 @@ pub(crate) mod url_elicitation;
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use turnbuckle_client::relay::{RelayRequest, RelayResult, param_headers};
+use turnbuckle_client::relay::{RelayRequest, RelayResult, RelayedClient, param_headers};
 use turnbuckle_protocol::{
     RpcError,
     jsonrpc::{Params, RawObject, code},
@@ -47,6 +47,7 @@ use crate::{
         connection::Connection,
         forward_headers::forwarded_headers,
         pool::{caller_key, relayed_capabilities},
+        relayed_clients::ClientDescription,
         tool_index::ToolTraits,
     },
 };
@@ -466,8 +467,7 @@ impl RelayedCall<'_> {
         outgoing.meta = self.meta()?;
         // A legacy server has learned them when the connection was opened.
         if is_stateless(self.pair.upstream) {
-            outgoing.capabilities = Some(self.capabilities());
-            outgoing.client_info = Some(self.gateway.pool.client_info(self.connection, request));
+            outgoing.client = Some(self.relayed_client());
         }
         outgoing.log_level = request.log_level();
         outgoing.progress = request.progress_token().is_some();
@@ -475,6 +475,20 @@ impl RelayedCall<'_> {
         outgoing.headers = forwarded_headers(&settings.forward_headers, request);
         outgoing.timeouts = settings.timeouts;
         Ok(())
+    }
+
+    /// Returns the client to introduce to a modern server.
+    fn relayed_client(&self) -> RelayedClient {
+        let (context, connection) = (self.request.context(), self.connection);
+        let description = ClientDescription {
+            info: context.client().filter(|_| !connection.is_shared()),
+            capabilities: context.client_capabilities(),
+            uses_tasks: self.mode.uses_tasks_at_server(),
+        };
+        connection.relayed_clients.get_or_create(description, || {
+            let info = self.gateway.pool.client_info(connection, self.request);
+            RelayedClient::new(info, self.capabilities())
+        })
     }
 
     /// Returns the capabilities to declare to a modern server.

@@ -12,6 +12,7 @@ pub(crate) mod list_cache;
 mod listen_stream;
 pub(crate) mod log_levels;
 pub(crate) mod pool;
+pub(crate) mod relayed_clients;
 pub(crate) mod roots;
 pub(crate) mod server_set;
 pub(crate) mod session_client;

@@ -43,6 +43,7 @@ use crate::{
         list_cache::ListCache,
         listen_stream::{GrantedChanges, ListenStream},
         log_levels::{CallLevelGuard, LogUser},
+        relayed_clients::RelayedClients,
         roots::{KeptRoots, RootsStep},
         session_client::SessionClient,
         slot::Slot,
@@ -65,6 +66,8 @@ const ROOTS_LIST: &str = "roots/list";
 pub(crate) struct Connection {
     pub(crate) server: Arc<UpstreamServer>,
     pub(crate) client: Client,
+    /// The clients of the last requests to a modern server.
+    pub(crate) relayed_clients: RelayedClients,
     shared: Arc<ConnectionState>,
     /// The listen request at a modern server.
     listen: tokio::sync::Mutex<Option<ListenStream>>,
@@ -199,6 +202,7 @@ impl Connection {
         Ok(Arc::new(Self {
             server,
             client,
+            relayed_clients: RelayedClients::default(),
             shared,
             listen: tokio::sync::Mutex::default(),
         }))

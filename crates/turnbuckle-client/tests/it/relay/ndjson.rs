@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use turnbuckle_client::{
     Anomaly, CallError, Client, FormRequest, Roots, Timeouts, TransportError,
-    relay::{RelayRequest, RelayResult},
+    relay::{RelayRequest, RelayResult, RelayedClient},
 };
 use turnbuckle_protocol::{
     Revision, RpcError,
@@ -99,9 +99,11 @@ async fn a_modern_request_declares_its_own_client_and_capabilities() {
     server.respond("tools/call", json!({}));
     let (client, _events) = connect(&server).await;
     let mut request = RelayRequest::new("tools/call", r#"{"name":"a"}"#);
-    request.capabilities =
-        Some(ClientCapabilities::new().elicitation(ElicitationCapability::default()));
-    request.client_info = Some(Implementation::new("front", "7"));
+    let capabilities = ClientCapabilities::new().elicitation(ElicitationCapability::default());
+    request.client = Some(RelayedClient::new(
+        Implementation::new("front", "7"),
+        capabilities,
+    ));
     request.log_level = Some(LogLevel::Warning);
     request.meta = r#""traceparent":"kept""#.to_owned();
 
@@ -138,8 +140,8 @@ async fn a_legacy_request_declares_nothing() {
     server.respond("tools/call", json!({}));
     let (client, _events) = connect(&server).await;
     let mut request = RelayRequest::new("tools/call", r#"{"name":"a"}"#);
-    request.capabilities = Some(ClientCapabilities::new());
-    request.client_info = Some(Implementation::new("front", "7"));
+    let info = Implementation::new("front", "7");
+    request.client = Some(RelayedClient::new(info, ClientCapabilities::new()));
     request.log_level = Some(LogLevel::Warning);
 
     relay(&client, request).await.unwrap();
