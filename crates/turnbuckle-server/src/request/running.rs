@@ -311,6 +311,19 @@ impl RunningRequest {
         std::future::poll_fn(|cx| self.poll_event(cx)).await
     }
 
+    /// Waits for the next event of a request that this task has just polled, so that its waker is registered: the
+    /// handler is not polled again before it is woken.
+    pub(crate) async fn next_event_after_wake(&mut self) -> RequestEvent {
+        let mut was_polled = false;
+        std::future::poll_fn(|cx| {
+            if std::mem::replace(&mut was_polled, true) {
+                self.mark_woken();
+            }
+            self.poll_if_woken(cx)
+        })
+        .await
+    }
+
     fn poll_handler(&mut self, cx: &mut Context<'_>) {
         let _inside = self.span.as_deref().map(Span::enter);
         while let Some(run) = &mut self.run {

@@ -22,6 +22,8 @@ pub(crate) struct CallSet {
     is_batch: bool,
     /// Index of the call to poll first, so that a call with many messages does not starve the others.
     next_index: usize,
+    /// Set if this task has just polled the only call, so that its waker is registered.
+    was_polled: bool,
 }
 
 struct RunningCall {
@@ -43,7 +45,8 @@ pub(crate) enum CallSetEvent {
 }
 
 impl CallSet {
-    /// Creates a set of one running call; `first_message` is the message that it has already sent.
+    /// Creates a set of one running call that this task has just polled; `first_message` is the message that it has
+    /// already sent.
     pub(crate) fn single(
         running_request: RunningRequest,
         in_flight_guard: InFlightGuard,
@@ -55,6 +58,7 @@ impl CallSet {
         };
         Self {
             calls: vec![call],
+            was_polled: first_message.is_none(),
             messages: first_message.into_iter().collect(),
             responses: Vec::new(),
             is_batch: false,
@@ -70,6 +74,7 @@ impl CallSet {
             responses: Vec::new(),
             is_batch: true,
             next_index: 0,
+            was_polled: false,
         }
     }
 
@@ -113,7 +118,10 @@ impl CallSet {
             if running_request.call.outbox.take_close_stream() {
                 return Poll::Ready(CallSetEvent::CloseStream);
             }
-            let Poll::Ready(step) = running_request.poll_event(cx) else {
+            if !std::mem::take(&mut self.was_polled) {
+                running_request.mark_woken();
+            }
+            let Poll::Ready(step) = running_request.poll_if_woken(cx) else {
                 continue;
             };
             self.next_index = index;

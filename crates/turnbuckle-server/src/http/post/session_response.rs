@@ -1,12 +1,15 @@
 //! The response of a call that outlives its connection.
 //!
-//! A task runs the call. The connection waits until the task decides whether the response is one JSON body or a stream.
-//! A stream is written to the event log, from which the connection reads it. If the log is full, the response is one body,
-//! however long it takes.
+//! The connection runs the call until it is decided whether the response is one JSON body or a stream. A stream is written
+//! to the event log by a task, from which the connection reads it. If the log is full, the response is one body, however
+//! long it takes. If the connection closes before, a task continues the call.
+
+use std::{future::poll_fn, pin::Pin, task::Context};
 
 use ::http::{Response, StatusCode};
 use bytes::Bytes;
 use tokio::{
+    runtime::Handle,
     sync::oneshot,
     time::{Instant, timeout_at},
 };
@@ -35,7 +38,7 @@ enum ResponseMode {
     Cancelled,
 }
 
-/// Runs calls in a task of their own, and responds in the form that the task selects.
+/// Runs calls, in a task of their own if the connection closes, and responds in the form that they select.
 pub(crate) async fn run_detached(
     calls: CallSet,
     record: &SessionRecord,
@@ -50,8 +53,8 @@ pub(crate) async fn run_detached(
         active,
         _permit: permit,
     };
-    tokio::spawn(session_response.run(mode_sender));
-    match mode_receiver.await {
+    let mode = mode_of(session_response.run(mode_sender), mode_receiver).await;
+    match mode {
         Ok(ResponseMode::Json(final_response)) => responses::rpc_response(final_response),
         Ok(ResponseMode::Stream(stream)) => {
             event_stream(ResponseBody::from_sse(stream.into_body()))
@@ -59,6 +62,41 @@ pub(crate) async fn run_detached(
         Ok(ResponseMode::Cancelled) => event_stream(ResponseBody::empty()),
         // The runtime is shutting down.
         Err(_) => responses::status_only(StatusCode::SERVICE_UNAVAILABLE),
+    }
+}
+
+/// Runs calls until they select the form of the response. A task continues them afterwards.
+async fn mode_of(
+    run: impl Future<Output = ()> + Send + 'static,
+    mut mode: oneshot::Receiver<ResponseMode>,
+) -> Result<ResponseMode, oneshot::error::RecvError> {
+    let mut run = ContinuedRun(Some(Box::pin(run)));
+    poll_fn(|cx| {
+        run.poll(cx);
+        Pin::new(&mut mode).poll(cx)
+    })
+    .await
+}
+
+/// Calls that a task continues when this is dropped before they have finished.
+struct ContinuedRun(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
+
+impl ContinuedRun {
+    fn poll(&mut self, cx: &mut Context<'_>) {
+        let Some(run) = &mut self.0 else {
+            return;
+        };
+        if run.as_mut().poll(cx).is_ready() {
+            self.0 = None;
+        }
+    }
+}
+
+impl Drop for ContinuedRun {
+    fn drop(&mut self) {
+        if let (Some(run), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(run);
+        }
     }
 }
 

@@ -77,9 +77,10 @@ async fn respond_later(
     let options = &permit.endpoint.options;
     let first = match first {
         Poll::Ready(step) => Some(step),
-        Poll::Pending => timeout(options.sse_upgrade_after, running_request.next_event())
-            .await
-            .ok(),
+        Poll::Pending => {
+            let next = running_request.next_event_after_wake();
+            timeout(options.sse_upgrade_after, next).await.ok()
+        }
     };
     let mut pending_bytes = Vec::new();
     match first {
