@@ -104,7 +104,10 @@ impl BaseHeaders {
             }
         }
         if let Some(placeholder) = all.get_mut(CONTENT_LENGTH) {
-            *placeholder = length.into();
+            // Cheaper than the conversion from a number, which allocates twice.
+            if let Ok(length) = HeaderValue::try_from(length.to_string()) {
+                *placeholder = length;
+            }
         }
         all
     }
