@@ -65,6 +65,25 @@ class Cargo:
         return [self.target / ("debug" if self.profile == "dev" else self.profile) / binary, *arguments]
 
 
+class Crate:
+    """A program of crates.io, with the dependencies that its own lock file names."""
+
+    def __init__(self, name, version, *features, tools=TOOLS):
+        self.name, self.version, self.features = name, version, features
+        self.folder = tools / f"cargo-{slug(name)}"
+
+    def install(self):
+        build = self.folder / "build"
+        install_once(self.folder, [self.name, self.version, *self.features], lambda: (
+            run("cargo", "install", "--quiet", "--locked", self.name, "--version", f"={self.version}",
+                "--features", ",".join(self.features), "--root", self.folder, "--target-dir", build,
+                "--config", 'profile.release.lto="thin"', "--config", "profile.release.codegen-units=1"),
+            shutil.rmtree(build)))
+
+    def command(self, binary, *arguments):
+        return [self.folder / "bin" / binary, *arguments]
+
+
 class Program:
     """A script or binary of a package, and the first words of its command line."""
 

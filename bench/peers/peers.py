@@ -5,7 +5,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "interop"))
 
-from packages import TARGET, Cargo, Npm, Pip, Program  # noqa: E402
+from packages import TARGET, Cargo, Crate, Npm, Pip, Program  # noqa: E402
 
 BUILT = TARGET / "bench-peers"
 TOOLS = TARGET / "tools" / "bench"
@@ -32,15 +32,21 @@ SERVERS = {
 }
 # Gateways, which `gateway.py` starts in front of the bare server.
 SUPERGATEWAY = Npm("supergateway@4.0.0", scripts=HERE / "gateways", tools=TOOLS)
+MCP_PROXY_CRATES = Crate("mcp-proxy", "0.6.0", "protocol-2026-07-28", tools=TOOLS)
 MCP_PROXY_NPM = Npm("mcp-proxy@6.7.19", scripts=HERE / "gateways", tools=TOOLS)
 MCP_PROXY_PYPI = Pip("mcp-proxy==0.13.0", scripts=HERE / "gateways", tools=TOOLS)
 FASTMCP = Pip("fastmcp==4.1.2", scripts=HERE / "gateways", tools=TOOLS)
 GATEWAYS = {name: Program(package, name) for name, package in {
     "supergateway": SUPERGATEWAY,
+    "mcp-proxy-crates": MCP_PROXY_CRATES,
     "mcp-proxy-npm": MCP_PROXY_NPM,
     "mcp-proxy-pypi": MCP_PROXY_PYPI,
     "fastmcp": FASTMCP,
 }.items()}
+# Gateways on stdio in front of a server over HTTP, whose URL replaces the word `URL`. What they store stays in the build folder.
+MCP_REMOTE = Npm("mcp-remote@0.15.1", scripts=HERE / "gateways", tools=TOOLS)
+STDIO_GATEWAYS = {"mcp-remote": Program(MCP_REMOTE, "node_modules/mcp-remote/dist/proxy.js", "URL", "--allow-http",
+                                        "--transport", "http-only")}
 CLIENTS = {"rmcp-client": Program(rust("rmcp-client"), "turnbuckle-bench-rmcp-client")}
 
 # Why a server cannot do something: by where, in which era, and what, as far as each of these matters. `check.py` sees

@@ -20,7 +20,7 @@ from packages import install, run
 NODE = peers.TARGET / "tools" / "node"
 NODE_VERSION = 24
 PEERS_FILE = peers.BUILT / "peers.json"
-PROGRAMS = peers.SERVERS | peers.CLIENTS | peers.GATEWAYS
+PROGRAMS = peers.SERVERS | peers.CLIENTS | peers.GATEWAYS | peers.STDIO_GATEWAYS
 
 
 def main(words):
@@ -65,6 +65,8 @@ def entry(name, program, missing):
         return {"missing": missing}
     if name in peers.GATEWAYS:
         return {"gateway": [sys.executable, str(peers.HERE / "gateway.py"), name]}
+    if name in peers.STDIO_GATEWAYS:
+        return {"stdio_gateway": ["env", f"MCP_REMOTE_CONFIG_DIR={program.package.folder / 'state'}", *words(program)]}
     if name in peers.CLIENTS:
         return {"client": words(program)}
     lacks = peers.LACKS.get(name, {})

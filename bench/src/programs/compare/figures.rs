@@ -8,6 +8,7 @@ mod http;
 mod instructions;
 mod start;
 mod stdio;
+mod stdio_gateway;
 mod streams;
 mod weight;
 
@@ -25,6 +26,7 @@ pub(crate) fn all() -> Vec<Box<dyn Figure>> {
     figures.extend(client::figures());
     figures.extend(stdio::figures());
     figures.extend(gateway::figures());
+    figures.extend(stdio_gateway::figures());
     figures.extend(start::figures());
     figures.extend(weight::figures());
     figures

@@ -62,6 +62,8 @@ pub(crate) struct Peer {
     stdio: Option<Vec<PathBuf>>,
     client: Option<Vec<PathBuf>>,
     gateway: Option<Vec<PathBuf>>,
+    /// The word `URL` stands for the server.
+    stdio_gateway: Option<Vec<PathBuf>>,
     /// Reasons, by the words of the case: `http legacy steps`.
     lacks: BTreeMap<String, String>,
     missing: Option<String>,
@@ -129,11 +131,22 @@ impl Peer {
         Some(command)
     }
 
+    /// Returns the command of its gateway on stdio in front of the server at a URL, if it has one; ours is another binary.
+    pub(crate) fn stdio_gateway(&self, url: &str) -> Option<Command> {
+        let words = self.stdio_gateway.as_deref()?.iter();
+        let words = words.map(|word| match word.to_str() {
+            Some("URL") => PathBuf::from(url),
+            _ => word.clone(),
+        });
+        command(&words.collect::<Vec<_>>())
+    }
+
     /// Returns whether it is of the kind that this group measures: a client, or a server.
     pub(crate) fn takes_part_in(&self, group: &str) -> bool {
         match group {
             "client" => self.client.is_some(),
             "gateway" => self.gateway.is_some(),
+            "stdio gateway" => self.role == Role::Ours || self.stdio_gateway.is_some(),
             _ => self.http.is_some() || self.stdio.is_some() || self.missing.is_some(),
         }
     }
@@ -176,6 +189,7 @@ pub(crate) fn all() -> Result<Vec<Peer>, Failure> {
             stdio: words(stdio),
             client: words(&[client]),
             gateway: words(&gateway.split(' ').collect::<Vec<_>>()),
+            stdio_gateway: None,
             lacks: BTreeMap::new(),
             missing: None,
         };
@@ -223,6 +237,8 @@ fn parse(text: &str) -> Result<Vec<Peer>, Failure> {
         #[serde(default)]
         gateway: Option<Vec<PathBuf>>,
         #[serde(default)]
+        stdio_gateway: Option<Vec<PathBuf>>,
+        #[serde(default)]
         lacks: BTreeMap<String, String>,
         #[serde(default)]
         missing: Option<String>,
@@ -240,6 +256,7 @@ fn parse(text: &str) -> Result<Vec<Peer>, Failure> {
             stdio: entry.stdio,
             client: entry.client,
             gateway: entry.gateway,
+            stdio_gateway: entry.stdio_gateway,
             lacks: entry.lacks,
             missing: entry.missing,
         })
@@ -280,7 +297,7 @@ mod tests {
 
     #[test]
     fn reads_the_prepared_peers() {
-        let text = r#"{"z":{"http":["/a","x"],"lacks":{"http legacy steps":"no progress"}},"b":{"missing":"no node"},"c":{"client":["/c"]},"d":{"gateway":["/d"]}}"#;
+        let text = r#"{"z":{"http":["/a","x"],"lacks":{"http legacy steps":"no progress"}},"b":{"missing":"no node"},"c":{"client":["/c"]},"d":{"gateway":["/d"]},"e":{"stdio_gateway":["/e","URL","x"]}}"#;
         let peers = parse(text).unwrap();
 
         let http = peers[0].http(&["--more"]).unwrap();
@@ -302,6 +319,9 @@ mod tests {
             gateway.get_args().collect::<Vec<_>>(),
             ["--listen", "127.0.0.1:0"]
         );
+        assert!(peers[4].takes_part_in("stdio gateway") && !peers[3].takes_part_in("stdio gateway"));
+        let gateway = peers[4].stdio_gateway("http://a").unwrap();
+        assert_eq!(gateway.get_args().collect::<Vec<_>>(), ["http://a", "x"]);
         assert!(parse("{").is_err());
     }
 }
