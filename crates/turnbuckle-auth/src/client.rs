@@ -7,7 +7,8 @@
 //! [`OAuth`] runs them in order for an HTTP client and keeps the result in a [`TokenStore`]. It reaches the user
 //! through a [`UserAgent`]; [`LoopbackUserAgent`] uses the browser of this machine.
 //!
-//! A server that calls other servers for its callers gets tokens for them with a [`TokenExchange`].
+//! A server that calls other servers for its callers gets tokens for them with a [`TokenExchange`], or lets each of them
+//! log in with [`UserLogins`].
 
 pub mod authorization;
 pub mod device;
@@ -25,11 +26,13 @@ mod store;
 mod tests;
 mod token_exchange;
 mod user_agent;
+mod user_logins;
 
-pub use oauth::{DpopMode, GrantType, OAuth, Revocation};
+pub use oauth::{DpopMode, GrantType, OAuth, PendingLogin, Revocation};
 pub use store::{
     EncryptionKey, FileEncryption, FileStore, Keyring, MemoryStore, StoreLock, StoredLogin,
     TokenStore,
 };
 pub use token_exchange::{CallerCredentials, TokenExchange};
 pub use user_agent::{LoopbackUserAgent, UserAgent};
+pub use user_logins::{UserCredentials, UserLogins};

@@ -89,6 +89,11 @@ impl AuthorizationRequest {
         &self.url
     }
 
+    /// Returns the `state`, by which the response names its login.
+    pub fn state(&self) -> &Secret {
+        &self.state
+    }
+
     /// Parses the authorization response: the URL that the browser was redirected to, or only its query.
     ///
     /// Before anything else is used, `state` must match this login and `iss` must match the server (RFC 9207).

@@ -3,6 +3,7 @@
 mod client_identity;
 mod current_login;
 mod login;
+mod pending_login;
 mod renewal;
 mod renewal_lock;
 mod settings;
@@ -12,6 +13,7 @@ mod tests;
 use std::{fmt, sync::Arc};
 
 use current_login::LoginSlot;
+pub use pending_login::PendingLogin;
 use renewal_lock::RenewalState;
 use settings::OAuthSettings;
 pub use settings::{DpopMode, GrantType};
@@ -20,6 +22,7 @@ use turnbuckle_protocol::authenticator::BoxFuture;
 use super::{
     store::{StoredLogin, TokenStore},
     user_agent::UserAgent,
+    user_logins::UserStore,
 };
 use crate::{
     AuthorizationError, Challenge, CredentialProvider, Credentials, RetryDecision, Scopes, Secret,
@@ -157,6 +160,17 @@ impl OAuth {
     /// Returns `None` without a login. The login is deleted even if its tokens cannot be revoked.
     pub async fn log_out(&self) -> Result<Option<Revocation>, AuthorizationError> {
         self.delete_login().await
+    }
+
+    /// Returns a client with the same settings for another user of this program. Logins of this user are stored separately.
+    pub(super) fn for_user(&self, user: &str) -> OAuth {
+        let store = UserStore::new(Arc::clone(&self.settings.store), user);
+        OAuth {
+            slot: Arc::default(),
+            renewals: Arc::default(),
+            ..self.clone()
+        }
+        .store(store)
     }
 
     fn with(mut self, change: impl FnOnce(&mut OAuthSettings)) -> OAuth {

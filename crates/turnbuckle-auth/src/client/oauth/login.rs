@@ -39,6 +39,25 @@ impl OAuth {
         stored: Option<&StoredLogin>,
         _: &RenewalLock,
     ) -> Result<(), AuthorizationError> {
+        let attempt = LoginAttempt {
+            discovery,
+            scopes: self.scopes_to_request(discovery, challenged, stored),
+            prover: self.prover(discovery)?,
+            stored,
+        };
+        let (client, tokens) = self.get_tokens(&attempt).await?;
+        let LoginAttempt { scopes, prover, .. } = attempt;
+        let login = self.new_login(discovery, client, tokens, scopes, prover)?;
+        self.save_and_use(login, LoginOrigin::Login).await
+    }
+
+    /// Returns the scopes of a login; those of the stored one stay requested.
+    pub(super) fn scopes_to_request(
+        &self,
+        discovery: &DiscoveryResult,
+        challenged: Option<&Scopes>,
+        stored: Option<&StoredLogin>,
+    ) -> Option<Scopes> {
         let previous = stored.filter(|login| matches_discovery(login, discovery));
         let sources = ScopeSources {
             challenged,
@@ -47,27 +66,31 @@ impl OAuth {
             previous: previous
                 .and_then(|it| it.requested_scopes.as_ref().or(it.tokens.scopes.as_ref())),
         };
-        let attempt = LoginAttempt {
-            discovery,
-            scopes: sources.to_request(&discovery.server),
-            prover: self.prover(discovery)?,
-            stored,
-        };
-        let (client, tokens) = self.get_tokens(&attempt).await?;
-        if attempt.prover.is_some() && tokens.kind != TokenKind::Dpop {
+        sources.to_request(&discovery.server)
+    }
+
+    /// Returns the login with tokens that were issued now.
+    pub(super) fn new_login(
+        &self,
+        discovery: &DiscoveryResult,
+        client: ClientRegistration,
+        tokens: Tokens,
+        requested_scopes: Option<Scopes>,
+        prover: Option<DpopProver>,
+    ) -> Result<StoredLogin, AuthorizationError> {
+        if prover.is_some() && tokens.kind != TokenKind::Dpop {
             return Err(token_not_bound(discovery));
         }
-        let login = StoredLogin {
+        Ok(StoredLogin {
             server_url: self.settings.server_url.clone(),
             resource: discovery.resource.clone(),
             server: discovery.server.clone(),
             client,
             tokens,
             obtained: now(),
-            requested_scopes: attempt.scopes,
-            dpop_key: attempt.prover.map(|prover| prover.key().to_secret()),
-        };
-        self.save_and_use(login, LoginOrigin::Login).await
+            requested_scopes,
+            dpop_key: prover.map(|prover| prover.key().to_secret()),
+        })
     }
 
     /// Logs in now, even if there is a stored login.
@@ -300,7 +323,7 @@ impl OAuth {
     }
 
     /// Generates a key if the login is to be bound to one.
-    fn prover(
+    pub(super) fn prover(
         &self,
         discovery: &DiscoveryResult,
     ) -> Result<Option<DpopProver>, AuthorizationError> {
