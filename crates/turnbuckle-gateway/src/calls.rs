@@ -1,5 +1,6 @@
 //! Relays one request to one server.
 
+mod caller_login;
 pub(crate) mod downstream;
 pub(crate) mod inputs;
 mod own_task;
@@ -24,6 +25,7 @@ use turnbuckle_protocol::{
 use turnbuckle_server::relay::RelayedRequest;
 
 use self::{
+    caller_login::{AfterLogin, calls_login_tool},
     own_task::OwnedCall,
     running::{RunningCall, tool_error},
     state_purpose::StatePurpose,
@@ -92,17 +94,20 @@ impl GatewayState {
         request: &RelayedRequest,
         target: Option<&TargetName>,
     ) -> Result<String, RpcError> {
-        let result = self.relay_call_once(server, request, target).await;
+        let resumed = Box::pin(self.resume_after_login(server, request, target)).await?;
+        let request = match &resumed {
+            Some(AfterLogin::Request(resumed)) => resumed,
+            Some(AfterLogin::Declined) => return self.login_declined(server, request),
+            None => request,
+        };
+        let result = if calls_login_tool(server, request, target) {
+            Box::pin(self.call_login_tool(server, request)).await
+        } else {
+            self.relay_call_once(server, request, target).await
+        };
         match result {
             Err(error) if errors::requires_login(server.name(), &error) => {
-                let error = server.login_error();
-                if request.method() != "tools/call" {
-                    return Err(error);
-                }
-                // A model can read this, and tell the user.
-                let pair = RevisionPair::of_own_result(request.revision());
-                let result = tool_error(&error.message);
-                convert::result("tools/call", &result, pair, &self.identity)
+                self.request_login(server, request, target)
             }
             result => result,
         }

@@ -3,6 +3,7 @@
 pub(crate) mod capabilities;
 pub(crate) mod changes;
 pub(crate) mod lists;
+pub(crate) mod login_tool;
 pub(crate) mod merged_list;
 pub(crate) mod names;
 pub(crate) mod resources;

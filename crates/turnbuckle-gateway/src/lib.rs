@@ -38,7 +38,8 @@ pub use metrics::{GatewayMetrics, OperationMetrics, ServerMetrics};
 pub use observation::Outcome;
 pub use reload::Reload;
 pub use upstream::{
-    Sharing, Upstream, UpstreamCaller, UpstreamState, UpstreamStatus, is_forwardable_header,
+    CallerLogin, CallerLogins, LoginCompletion, Sharing, Upstream, UpstreamCaller, UpstreamState,
+    UpstreamStatus, is_forwardable_header,
 };
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -65,6 +65,24 @@ impl RevisionPair {
     }
 }
 
+/// How a client that can open URLs learns that one has to be opened before its request is processed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UrlRequestPath {
+    /// By the result `input_required`.
+    Result,
+    /// By error -32042.
+    Error,
+}
+
+/// Returns how clients of a revision learn that a URL has to be opened, if the revision has such a way.
+pub(crate) fn url_request_path(downstream: Revision) -> Option<UrlRequestPath> {
+    if is_stateless(downstream) {
+        Some(UrlRequestPath::Result)
+    } else {
+        (downstream >= Revision::V2025_11_25).then_some(UrlRequestPath::Error)
+    }
+}
+
 /// Stands for the revision of a server that sends requests before the handshake has ended, which only legacy ones do.
 pub(crate) const HANDSHAKE_REVISION: Revision = Revision::LATEST_LEGACY;
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod attribution;
 mod caller;
+mod caller_login;
 mod client_requests;
 mod client_tasks;
 pub(crate) mod connection;
@@ -37,7 +38,10 @@ use turnbuckle_protocol::RpcError;
 use turnbuckle_server::relay::RelayedRequest;
 
 pub use self::{
-    caller::UpstreamCaller, forward_headers::is_forwardable_header, health::UpstreamState,
+    caller::UpstreamCaller,
+    caller_login::{CallerLogin, CallerLogins, LoginCompletion},
+    forward_headers::is_forwardable_header,
+    health::UpstreamState,
 };
 use self::{
     health::{Backoff, UpstreamHealth},
@@ -148,6 +152,8 @@ pub struct Upstream {
     fingerprint: Option<Arc<str>>,
     pub(crate) forward_headers: Vec<HeaderName>,
     pub(crate) login_hint: Option<Arc<str>>,
+    pub(crate) caller_logins: Option<Arc<dyn CallerLogins>>,
+    pub(crate) has_local_user: bool,
 }
 
 impl Upstream {
@@ -166,8 +172,8 @@ impl Upstream {
     /// [`sharing`](Self::sharing). If the server rejects the credentials of one caller, others are not affected. The server is
     /// not connected to before its first request, and counts as up until a connection fails.
     ///
-    /// The gateway starts only with [`Gateway::authenticated_callers`](crate::Gateway::authenticated_callers), and not with
-    /// [`Sharing::All`].
+    /// The gateway starts only with [`Gateway::authenticated_callers`](crate::Gateway::authenticated_callers) or a
+    /// [`local_user`](Self::local_user), and not with [`Sharing::All`].
     pub fn per_caller(
         name: impl Into<String>,
         target: impl Fn(&UpstreamCaller) -> Target + Send + Sync + 'static,
@@ -192,6 +198,8 @@ impl Upstream {
             fingerprint: None,
             forward_headers: Vec::new(),
             login_hint: None,
+            caller_logins: None,
+            has_local_user: false,
         }
     }
 
@@ -307,6 +315,23 @@ impl Upstream {
         self
     }
 
+    /// Lets each caller of a [`per_caller`](Self::per_caller) server log in with an account of its own, if the server requires
+    /// a login. Clients that can open URLs are asked to; others get the URL as text. Until then, the only tool of the
+    /// server that the caller sees is one that asks for the login.
+    #[must_use]
+    pub fn caller_logins(mut self, logins: Arc<dyn CallerLogins>) -> Self {
+        self.caller_logins = Some(logins);
+        self
+    }
+
+    /// Uses a [`per_caller`](Self::per_caller) server also for callers that are not authenticated, as one caller. `false` by
+    /// default. Only for a gateway that nobody but the local user can reach.
+    #[must_use]
+    pub fn local_user(mut self, is_used: bool) -> Self {
+        self.has_local_user = is_used;
+        self
+    }
+
     /// Returns whether the server is used with the credentials of each caller.
     pub(crate) fn is_per_caller(&self) -> bool {
         matches!(self.target, TargetFactory::PerCaller(_))
@@ -369,7 +394,7 @@ impl UpstreamServer {
             if !upstream.scopes.is_empty() && !has_authenticated_callers {
                 return Err(StartError::UnauthenticatedScopes(upstream.name.to_string()));
             }
-            if upstream.is_per_caller() && !has_authenticated_callers {
+            if upstream.is_per_caller() && !upstream.has_local_user && !has_authenticated_callers {
                 return Err(StartError::UnauthenticatedCallers(
                     upstream.name.to_string(),
                 ));
@@ -488,7 +513,12 @@ impl UpstreamServer {
         if !self.settings.is_per_caller() {
             return Ok(None);
         }
-        let caller = UpstreamCaller::of_request(request);
+        let local_user = || {
+            self.settings
+                .has_local_user
+                .then(UpstreamCaller::local_user)
+        };
+        let caller = UpstreamCaller::of_request(request).or_else(local_user);
         caller.map(Some).ok_or_else(|| self.login_error())
     }
 

@@ -10,6 +10,7 @@ use turnbuckle_server::relay::{RelayedRequest, RelayedResult};
 use crate::{
     calls::running::RunningCall,
     catalog::{
+        login_tool::list_before_login,
         merged_list::MergedList,
         names::Naming,
         server_states::{DOWN_LIST_LIFETIME, META_KEY},
@@ -287,7 +288,10 @@ impl GatewayState {
         match listed.unwrap_or_else(timeout) {
             Ok(current) => ServerPart::Current(current),
             Err(_) if !is_single && !server.is_up() => down_part(server, kind),
-            Err(error) => ServerPart::Failed(error),
+            Err(error) => match list_before_login(server, kind, &error) {
+                Some(list) => ServerPart::Current(list),
+                None => ServerPart::Failed(error),
+            },
         }
     }
 

@@ -46,13 +46,35 @@ impl UpstreamCaller {
         })
     }
 
+    /// Returns the caller that all requests without authentication have.
+    pub(crate) fn local_user() -> Self {
+        Self {
+            key: "local user".into(),
+            principal: Arc::new(Principal::new("", "")),
+            token: Arc::new(Mutex::new(NewestToken {
+                token: None,
+                expires_at: None,
+            })),
+        }
+    }
+
+    /// Returns whether both are the same user, perhaps with other clients or scopes.
+    pub(super) fn is_same_user(&self, other: &Self) -> bool {
+        let user = |caller: &Self| {
+            let principal = &caller.principal;
+            (principal.issuer.clone(), principal.subject.clone())
+        };
+        user(self) == user(other)
+    }
+
     /// Identifies the caller and the scopes of its token. A token with fewer scopes must not give access to what was
     /// obtained with more.
     pub fn key(&self) -> &Arc<str> {
         &self.key
     }
 
-    /// The principal, as of the request that opened the connection.
+    /// The principal, as of the request that opened the connection. Issuer and subject are empty for the
+    /// [local user](crate::Upstream::local_user).
     pub fn principal(&self) -> &Principal {
         &self.principal
     }

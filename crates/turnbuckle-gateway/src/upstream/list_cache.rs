@@ -70,6 +70,12 @@ pub(crate) struct ServerList {
     pub(crate) is_complete: bool,
 }
 
+/// Returns a new id of a list.
+pub(crate) fn next_list_id() -> u64 {
+    static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+    NEXT_ID.fetch_add(1, Ordering::Relaxed)
+}
+
 /// A list, and how long it can be used.
 #[derive(Clone, Debug)]
 pub(crate) struct CurrentList {
@@ -218,7 +224,6 @@ impl ServerLists {
 
     /// Returns a list with these items: a known one if they are equal.
     fn intern(&self, kind: ListKind, page: ListPage, lifetime: Lifetime) -> CurrentList {
-        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let mut known = lock(&self.kinds[kind as usize]);
         let is_complete = page.next_cursor.is_none();
         let equal = known
@@ -232,7 +237,7 @@ impl ServerLists {
             });
         let list = equal.unwrap_or_else(|| {
             let list = Arc::new(ServerList {
-                id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+                id: next_list_id(),
                 items: page.items,
                 revision: page.revision,
                 is_complete,

@@ -126,6 +126,13 @@ impl ConnectionPool {
         Err(errors::closing(server.name()))
     }
 
+    /// Lets the next request of a caller to a server try again at once, because the caller has logged in.
+    pub(crate) fn forget_failures(&self, server: &UpstreamServer, caller: &UpstreamCaller) {
+        let slots = lock(&self.slots);
+        let slots = slots.iter().filter(|(key, _)| key.server == server.id);
+        slots.for_each(|(_, slot)| slot.forget_failures(caller));
+    }
+
     /// Connects to a server without a request, to learn its capabilities. A server that is used with the
     /// credentials of each caller needs a request.
     pub(crate) async fn probe(&self, server: &Arc<UpstreamServer>) -> Result<(), String> {

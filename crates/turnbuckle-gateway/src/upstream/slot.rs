@@ -100,6 +100,14 @@ impl Slot {
         }
     }
 
+    /// Lets the next request of a caller try again at once.
+    pub(super) fn forget_failures(&self, of: &UpstreamCaller) {
+        let caller = self.settings.caller.as_ref();
+        if caller.is_some_and(|caller| caller.is_same_user(of)) {
+            self.state().backoff = Backoff::default();
+        }
+    }
+
     /// Returns the open connection, or opens one. `opener` gets the requests that the server sends while it is opened.
     pub(super) async fn connection(
         self: &Arc<Self>,

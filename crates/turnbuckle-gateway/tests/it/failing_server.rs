@@ -7,7 +7,7 @@ use std::sync::{
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use turnbuckle_auth::client::TokenExchange;
+use turnbuckle_auth::{CredentialProvider, client::TokenExchange};
 use turnbuckle_client::{LifecycleMode, Target, http::HttpTarget, ndjson::NdjsonClient};
 use turnbuckle_gateway::{Upstream, UpstreamCaller};
 
@@ -92,12 +92,22 @@ impl Scripted {
 
     /// Returns the server as an upstream server on HTTP, which is used with the credentials of each caller.
     pub(crate) fn exchanging_upstream(&self, name: &str, exchange: TokenExchange) -> Upstream {
-        let server = self.clone();
-        let target = move |caller: &UpstreamCaller| {
+        self.upstream_of_callers(name, move |caller| {
             let owner = caller.clone();
             let newest = move || owner.newest_token().map(|token| token.secret().clone());
-            let credentials = exchange.caller(Arc::clone(caller.key()), newest);
-            Target::from(server.http_target().authorization(credentials))
+            exchange.caller(Arc::clone(caller.key()), newest)
+        })
+    }
+
+    /// Returns the server as an upstream server on HTTP, with these credentials of each caller.
+    pub(crate) fn upstream_of_callers<C: CredentialProvider>(
+        &self,
+        name: &str,
+        credentials: impl Fn(&UpstreamCaller) -> C + Send + Sync + 'static,
+    ) -> Upstream {
+        let server = self.clone();
+        let target = move |caller: &UpstreamCaller| {
+            Target::from(server.http_target().authorization(credentials(caller)))
         };
         Upstream::per_caller(name, target).lifecycle_mode(self.mode)
     }

@@ -4,6 +4,7 @@
 
 mod aggregation;
 mod audit;
+mod caller_logins;
 mod client_tasks;
 mod era_pairs;
 mod failing_server;

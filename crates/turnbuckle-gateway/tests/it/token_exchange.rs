@@ -93,7 +93,7 @@ impl Fetch for AuthorizationServer {
 }
 
 /// Accepts `Bearer caller-NAME-SCOPE-NUMBER`, and allows the exchange of all but `static`.
-struct TokenAuthenticator;
+pub(crate) struct TokenAuthenticator;
 
 impl TokenAuthenticator {
     fn token<'a>(request: AuthRequest<'a>) -> &'a str {
