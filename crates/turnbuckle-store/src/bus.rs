@@ -1,6 +1,7 @@
 //! Publishes server changes to all subscribers.
 
 use std::{
+    fmt,
     future::poll_fn,
     sync::Arc,
     task::{Context, Poll},
@@ -8,15 +9,83 @@ use std::{
 
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
-use crate::{BoxFuture, TaskRecord};
+use crate::{BoxFuture, StoreError, TaskRecord};
 
-/// Publishes changes to every subscriber, in this process and in others that share the store.
+/// A log of changes, in one order for all subscribers, in this process and in others that share the store.
+///
+/// Each change has a [`Position`]. The log is bounded: it forgets the oldest changes first.
 pub trait ChangeBus: Send + Sync {
-    /// Sends a change to all current subscribers. Never waits for a slow subscriber.
+    /// Appends a change, for all subscribers. Never waits: neither for a slow subscriber nor for a database.
     fn publish(&self, change: ServerChange);
 
-    /// Subscribes to every change published from now on.
+    /// Publishes the change of a list, unless another process has published the same one.
+    ///
+    /// `change` is a list change such as [`ServerChange::ToolsChanged`], or one with a target, and `digest` identifies
+    /// the new contents of the list. It is not published if the newest equal change in the log has the same digest and
+    /// is not older than [`BusLimits::repeat_window`](crate::BusLimits::repeat_window). So a change that several
+    /// processes notice is announced once. After the window it is announced again: until a process notices the change, its
+    /// clients get the old list.
+    fn publish_list(&self, change: ServerChange, digest: ListDigest);
+
+    /// Subscribes to every change published after this call returns. Changes from shortly before may be included.
     fn subscribe(&self) -> BusSubscription;
+
+    /// Returns a position before every change that is published after this call returns.
+    ///
+    /// This is the newest change that this process knows of; others may have published newer ones.
+    fn position(&self) -> Position;
+
+    /// Returns the changes after a position, oldest first and at most `limit`.
+    ///
+    /// Returns `None` if the log no longer has all of them, or never had the position.
+    fn after(
+        &self,
+        position: Position,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Option<Vec<(Position, ServerChange)>>, StoreError>>;
+}
+
+/// The position of a change in the log of a [`ChangeBus`]. Later changes have higher positions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(u64);
+
+impl Position {
+    /// The position before the first change.
+    pub const START: Self = Self(0);
+
+    /// Creates the position with this number.
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number of the position.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Identifies the contents of a list, for [`ChangeBus::publish_list`].
+///
+/// Processes with the same list compute the same digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ListDigest([u8; 16]);
+
+impl ListDigest {
+    /// Creates a digest from its bytes, such as the first of a SHA-256 hash.
+    pub const fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the bytes of the digest.
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
 }
 
 /// A change that clients can subscribe to.
@@ -48,6 +117,32 @@ pub enum ServerChange {
     Targeted(Arc<TargetedChange>),
 }
 
+impl ServerChange {
+    /// Returns the bytes that a change refers to, for the limit of a log.
+    pub(crate) fn referenced_bytes(&self) -> usize {
+        match self {
+            Self::ToolsChanged | Self::PromptsChanged | Self::ResourcesChanged => 0,
+            Self::ResourceUpdated { uri } => uri.len(),
+            Self::Task { task } => task.content_bytes(),
+            Self::ElicitationCompleted { id } => id.len(),
+            Self::Targeted(targeted) => {
+                targeted.target.referenced_bytes() + targeted.change.referenced_bytes()
+            }
+        }
+    }
+}
+
+impl ChangeTarget {
+    fn referenced_bytes(&self) -> usize {
+        match self {
+            Self::Everyone | Self::Session(_) => 0,
+            Self::Principal(principal) | Self::Sessionless(principal) => {
+                principal.as_ref().map_or(0, |principal| principal.len())
+            }
+        }
+    }
+}
+
 /// A change, and the clients that are notified of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetedChange {
@@ -73,7 +168,8 @@ pub enum ChangeTarget {
     Sessionless(Option<Arc<str>>),
 }
 
-/// A subscriber was too slow and missed changes. The next call returns the oldest change that is still available.
+/// A subscriber was too slow, or the store lost the connection to its log, and missed changes. The next call returns the
+/// oldest change that is still available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("missed {missed} changes")]
 pub struct SubscriberLagged {
@@ -88,25 +184,35 @@ pub struct BusSubscription {
     state: SubscriptionState,
 }
 
+type PositionedChange = (Position, ServerChange);
+
 enum SubscriptionState {
     /// No receive is in progress.
-    Idle(Receiver<ServerChange>),
+    Idle(Receiver<PositionedChange>),
     /// The receiver is inside a future that has registered the waker and returns it with the result.
-    Waiting(BoxFuture<'static, (Result<ServerChange, RecvError>, Receiver<ServerChange>)>),
+    Waiting(
+        BoxFuture<
+            'static,
+            (
+                Result<PositionedChange, RecvError>,
+                Receiver<PositionedChange>,
+            ),
+        >,
+    ),
     /// The bus was dropped.
     Closed,
 }
 
 impl BusSubscription {
-    /// Creates a subscription from `receiver`, which the store feeds with its changes.
-    pub fn new(receiver: Receiver<ServerChange>) -> Self {
+    /// Creates a subscription from `receiver`, which the store feeds with the changes of its log, in order.
+    pub fn new(receiver: Receiver<(Position, ServerChange)>) -> Self {
         Self {
             state: SubscriptionState::Idle(receiver),
         }
     }
 
     /// Waits for the next change. Cancel-safe: dropping the future loses no change.
-    pub async fn next(&mut self) -> Result<ServerChange, SubscriberLagged> {
+    pub async fn next(&mut self) -> Result<(Position, ServerChange), SubscriberLagged> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
@@ -114,7 +220,7 @@ impl BusSubscription {
     pub fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<ServerChange, SubscriberLagged>> {
+    ) -> Poll<Result<(Position, ServerChange), SubscriberLagged>> {
         loop {
             match std::mem::replace(&mut self.state, SubscriptionState::Closed) {
                 SubscriptionState::Closed => return Poll::Pending,
@@ -141,8 +247,14 @@ impl BusSubscription {
 }
 
 fn wait(
-    mut receiver: Receiver<ServerChange>,
-) -> BoxFuture<'static, (Result<ServerChange, RecvError>, Receiver<ServerChange>)> {
+    mut receiver: Receiver<PositionedChange>,
+) -> BoxFuture<
+    'static,
+    (
+        Result<PositionedChange, RecvError>,
+        Receiver<PositionedChange>,
+    ),
+> {
     Box::pin(async move { (receiver.recv().await, receiver) })
 }
 

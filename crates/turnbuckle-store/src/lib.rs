@@ -6,7 +6,7 @@
 //!
 //! - [`SessionStore`]: sessions, as negotiated by `initialize`.
 //! - [`EventStore`]: events sent on streams, for clients that resume a stream.
-//! - [`ChangeBus`]: change notifications to all subscribers.
+//! - [`ChangeBus`]: a log of changes, read by all subscribers.
 //! - [`RequestStateStore`]: request state that is too large to send to the client.
 //! - [`ClaimStore`]: effects that must happen once.
 //! - [`TaskStore`]: calls that complete later.
@@ -29,7 +29,8 @@ mod task;
 use std::{future::Future, pin::Pin, sync::Arc};
 
 pub use bus::{
-    BusSubscription, ChangeBus, ChangeTarget, ServerChange, SubscriberLagged, TargetedChange,
+    BusSubscription, ChangeBus, ChangeTarget, ListDigest, Position, ServerChange, SubscriberLagged,
+    TargetedChange,
 };
 pub use claims::{ClaimStatus, ClaimStore, ClaimToken};
 pub use error::StoreError;

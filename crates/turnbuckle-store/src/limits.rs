@@ -131,14 +131,22 @@ impl Default for EventLimits {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BusLimits {
-    /// The number of changes buffered for the slowest subscriber. A subscriber that falls further behind gets an
-    /// error.
+    /// The number of changes in the log, and of those buffered for the slowest subscriber. A subscriber that falls
+    /// further behind gets an error.
     pub capacity: usize,
+    /// Maximum bytes that the changes in the log refer to, such as URIs. Buffered changes are not counted.
+    pub max_log_bytes: usize,
+    /// Time in which a list change with an equal digest is not published again.
+    pub repeat_window: Duration,
 }
 
 impl Default for BusLimits {
     fn default() -> Self {
-        Self { capacity: 1_024 }
+        Self {
+            capacity: 1_024,
+            max_log_bytes: 1024 * 1024,
+            repeat_window: Duration::from_secs(10),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Every future here is ready at its first poll. Locks are held for a few instructions, and most are sharded by key.
 
+mod bus;
 mod claims;
 mod event_shard;
 mod events;
@@ -12,18 +13,19 @@ mod sessions;
 mod tasks;
 
 use std::{
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+pub use bus::MemoryBus;
 pub use claims::MemoryClaimStore;
 pub use events::MemoryEventStore;
 pub use request_states::MemoryRequestStateStore;
 pub use sessions::MemorySessionStore;
 pub use tasks::MemoryTaskStore;
-use tokio::{sync::broadcast, time::Instant};
+use tokio::time::Instant;
 
-use crate::{BoxFuture, BusLimits, BusSubscription, ChangeBus, ServerChange, StoreError};
+use crate::{BoxFuture, StoreError};
 
 /// Wraps synchronous work into a future that runs it when first polled.
 fn ready<'a, T>(work: impl FnOnce() -> T + Send + 'a) -> BoxFuture<'a, T> {
@@ -46,56 +48,4 @@ fn check_size(what: &'static str, bytes: usize, limit: usize) -> Result<(), Stor
         return Err(StoreError::TooLarge { what, limit });
     }
     Ok(())
-}
-
-/// A [`ChangeBus`] for subscribers in this process.
-///
-/// Buffers a fixed number of changes for all subscribers together, so a slow subscriber costs nothing.
-#[derive(Debug)]
-pub struct MemoryBus {
-    /// Created with the first subscriber, because the channel allocates all slots at once and many servers never have
-    /// one.
-    sender: OnceLock<broadcast::Sender<ServerChange>>,
-    capacity: usize,
-}
-
-impl MemoryBus {
-    /// Creates a bus that buffers `limits.capacity` changes.
-    pub fn new(limits: &BusLimits) -> Self {
-        Self {
-            sender: OnceLock::new(),
-            // The channel panics if its capacity is 0.
-            capacity: limits.capacity.clamp(1, 1 << 20),
-        }
-    }
-}
-
-impl ChangeBus for MemoryBus {
-    fn publish(&self, change: ServerChange) {
-        if let Some(sender) = self.sender.get() {
-            // Fails only without subscribers.
-            let _ = sender.send(change);
-        }
-    }
-
-    fn subscribe(&self) -> BusSubscription {
-        let sender = self
-            .sender
-            .get_or_init(|| broadcast::Sender::new(self.capacity));
-        BusSubscription::new(sender.subscribe())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bus_without_subscribers_allocates_no_slots() {
-        let bus = MemoryBus::new(&BusLimits::default());
-
-        bus.publish(ServerChange::ToolsChanged);
-
-        assert!(bus.sender.get().is_none());
-    }
 }

@@ -73,7 +73,7 @@ pub(crate) async fn listen(
     .await
     {
         match change {
-            Ok(change) => notify(&call, &filter, &change),
+            Ok((_, change)) => notify(&call, &filter, &change),
             Err(SubscriberLagged { .. }) => {
                 all_changes(&filter).for_each(|change| notify(&call, &filter, &change));
                 for task in

@@ -79,7 +79,8 @@ async fn run(endpoint: Arc<Endpoint>, mut changes: BusSubscription) {
             () = endpoint.closed() => break,
             change = changes.next() => {
                 let subscribers = endpoint.active_sessions.subscribers();
-                notify_all(&endpoint, &subscribers, &change.map(EncodedChange::new)).await;
+                let change = change.map(|(_, change)| EncodedChange::new(change));
+                notify_all(&endpoint, &subscribers, &change).await;
             }
             () = sleep_until(next_idle_check) => {
                 next_idle_check = Instant::now() + IDLE_CHECK_INTERVAL;

@@ -475,7 +475,7 @@ async fn forward_changes(connection: Weak<NdjsonConnection>, mut changes: BusSub
             continue;
         };
         let changes: Vec<ServerChange> = match change {
-            Ok(change) => vec![change],
+            Ok((_, change)) => vec![change],
             Err(SubscriberLagged { .. }) => session::all_changes(&record),
         };
         if session::defers_notifications(&record, &connection.runtime) {

@@ -93,7 +93,7 @@ async fn listen(registry: Arc<TaskRegistry>, store: Store, mut changes: BusSubsc
                 }
             }
             change = changes.next() => match change {
-                Ok(ServerChange::Task { task: record }) => {
+                Ok((_, ServerChange::Task { task: record })) => {
                     if let Some(task) = registry.find(&record.id) {
                         task.apply(&record);
                     }

@@ -37,7 +37,7 @@ pub(super) async fn await_result(call: &Arc<RequestContext>, id: &str) -> Respon
         requested.sync(call, &record);
         record = tokio::select! {
             change = changes.next() => match change {
-                Ok(ServerChange::Task { task }) if task.id == record.id && task.changes > record.changes => task,
+                Ok((_, ServerChange::Task { task })) if task.id == record.id && task.changes > record.changes => task,
                 Ok(_) => continue,
                 Err(_) => find(call, id).await?,
             },

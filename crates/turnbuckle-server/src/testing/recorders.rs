@@ -42,7 +42,8 @@ impl ChangeRecorder {
         let mut cx = Context::from_waker(Waker::noop());
         let mut changes = Vec::new();
         while let Poll::Ready(change) = self.subscription.poll_next(&mut cx) {
-            changes.push(change.unwrap_or_else(|lagged| panic!("the recorder {lagged}")));
+            let (_, change) = change.unwrap_or_else(|lagged| panic!("the recorder {lagged}"));
+            changes.push(change);
         }
         changes
     }

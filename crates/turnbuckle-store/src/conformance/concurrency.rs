@@ -5,7 +5,8 @@ use tokio::task::JoinSet;
 
 use super::sessions::record;
 use crate::{
-    ClaimStatus, RequiredSpace, SessionId, SessionOwner, SessionUpdate, Store, StoreLimits,
+    BusSubscription, ClaimStatus, ListDigest, Position, RequiredSpace, ServerChange, SessionId,
+    SessionOwner, SessionUpdate, Store, StoreLimits,
 };
 
 const LONG: Duration = Duration::from_secs(3_600);
@@ -21,6 +22,8 @@ pub async fn concurrency(make: impl AsyncFn(StoreLimits) -> Store) {
     a_reader_sees_each_event_once_and_in_order(&make).await;
     a_claim_is_granted_to_one_caller(&make).await;
     an_abandoned_claim_is_granted_to_one_other_caller(&make).await;
+    changes_have_one_order(&make).await;
+    a_list_change_of_many_processes_is_published_once(&make).await;
 }
 
 async fn no_session_beyond_the_limit_is_created(make: &impl AsyncFn(StoreLimits) -> Store) {
@@ -215,4 +218,84 @@ async fn an_abandoned_claim_is_granted_to_one_other_caller(
 
     let winners: u32 = tasks.join_all().await.into_iter().sum();
     assert_eq!(winners, 1);
+}
+
+fn updated(writer: usize, number: usize) -> ServerChange {
+    ServerChange::ResourceUpdated {
+        uri: format!("file:///{writer}/{number}").into(),
+    }
+}
+
+async fn receive_many(
+    subscription: &mut BusSubscription,
+    count: usize,
+) -> Vec<(Position, ServerChange)> {
+    let mut received = Vec::with_capacity(count);
+    while received.len() < count {
+        received.push(subscription.next().await.unwrap());
+    }
+    received
+}
+
+async fn changes_have_one_order(make: &impl AsyncFn(StoreLimits) -> Store) {
+    const WRITERS: usize = 8;
+    const EACH: usize = 100;
+    let bus = make(StoreLimits::default()).await.bus;
+    let mut subscriptions = [bus.subscribe(), bus.subscribe()];
+    let start = bus.position();
+
+    let mut tasks = JoinSet::new();
+    for writer in 0..WRITERS {
+        let bus = Arc::clone(&bus);
+        tasks.spawn(async move {
+            for number in 0..EACH {
+                bus.publish(updated(writer, number));
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    let mut received = Vec::new();
+    for subscription in &mut subscriptions {
+        received.push(receive_many(subscription, WRITERS * EACH).await);
+    }
+    tasks.join_all().await;
+
+    assert_eq!(received[0], received[1]);
+    assert!(received[0].is_sorted_by(|(earlier, _), (later, _)| earlier < later));
+    let log = bus.after(start, WRITERS * EACH).await.unwrap().unwrap();
+    assert_eq!(log, received[0]);
+    for writer in 0..WRITERS {
+        let changes: Vec<_> = log.iter().map(|(_, change)| change).collect();
+        let place = |number| {
+            changes
+                .iter()
+                .position(|change| **change == updated(writer, number))
+        };
+        let places: Vec<_> = (0..EACH).map(|number| place(number).unwrap()).collect();
+        assert!(places.is_sorted(), "changes of one writer keep their order");
+    }
+}
+
+async fn a_list_change_of_many_processes_is_published_once(
+    make: &impl AsyncFn(StoreLimits) -> Store,
+) {
+    let bus = make(StoreLimits::default()).await.bus;
+    let mut subscription = bus.subscribe();
+
+    let mut tasks = JoinSet::new();
+    for _ in 0..50 {
+        let bus = Arc::clone(&bus);
+        tasks.spawn(async move {
+            bus.publish_list(ServerChange::ToolsChanged, ListDigest::new([1; 16]));
+        });
+    }
+    tasks.join_all().await;
+    bus.publish(ServerChange::PromptsChanged);
+
+    let received = receive_many(&mut subscription, 2).await;
+    let changes: Vec<_> = received.into_iter().map(|(_, change)| change).collect();
+    assert_eq!(
+        changes,
+        [ServerChange::ToolsChanged, ServerChange::PromptsChanged]
+    );
 }

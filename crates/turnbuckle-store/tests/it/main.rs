@@ -1,3 +1,4 @@
 //! Runs the conformance tests against the memory store.
 
+mod broken_buses;
 mod memory;
