@@ -7,10 +7,15 @@ pub(crate) mod scopes;
 pub(crate) mod subscriptions;
 pub(crate) mod visibility;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
-use turnbuckle_protocol::{Principal, RpcError, types::TaskSupport};
+use sha2::{Digest, Sha256};
+use turnbuckle_protocol::{Principal, Revision, RpcError, types::TaskSupport};
+use turnbuckle_store::{ListDigest, ServerChange};
 
 use crate::{
     CacheHint, Contents, Context, Prompt, RequestError, Resource, ResourceTemplate, Tool,
@@ -147,6 +152,22 @@ impl Catalog {
         self.supports_tasks = tools.any(|tool| tool.task != TaskSupport::Forbidden);
     }
 
+    /// Returns the digest of the list that changed, or `None` if some callers do not see all of it: a predicate has no
+    /// digest. Items of providers are not included; providers publish their changes themselves.
+    pub(crate) fn list_digest(&self, change: &ServerChange) -> Option<ListDigest> {
+        let mut hash = Sha256::new();
+        match change {
+            ServerChange::ToolsChanged => self.tools.hash(&mut hash)?,
+            ServerChange::PromptsChanged => self.prompts.hash(&mut hash)?,
+            ServerChange::ResourcesChanged => {
+                self.resources.hash(&mut hash)?;
+                self.templates.hash(&mut hash)?;
+            }
+            _ => return None,
+        }
+        Some(short_digest(hash))
+    }
+
     /// Returns the resources of `resources/list`, including those of providers.
     pub(crate) fn all_resources(&self) -> EntryTable<Resource> {
         let mut all = self.resources.clone();
@@ -269,6 +290,13 @@ impl ResolvedResource {
     }
 }
 
+/// Returns the first half of a hash.
+pub(crate) fn short_digest(hash: Sha256) -> ListDigest {
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&hash.finalize()[..16]);
+    ListDigest::new(digest)
+}
+
 /// An item of a list, with a unique key.
 pub(crate) trait CatalogEntry {
     /// The member of the list result that holds the items.
@@ -290,6 +318,8 @@ const MAX_COMPARED_ITEMS: usize = 8;
 pub(crate) struct EntryTable<T> {
     all: ListCache<T>,
     positions: HashMap<String, usize>,
+    /// The digests of all items, computed when the list changes while the server runs.
+    digests: Vec<OnceLock<ListDigest>>,
     advertised: bool,
     /// `None` while every item is public.
     visible_lists: Option<VisibleLists<T>>,
@@ -331,11 +361,15 @@ impl<T: CatalogEntry> EntryTable<T> {
             self.visible_lists.get_or_insert_default();
         }
         match self.positions.get(item.key()) {
-            Some(&position) => self.all.items[position] = item,
+            Some(&position) => {
+                self.all.items[position] = item;
+                self.digests[position] = OnceLock::new();
+            }
             None => {
                 let position = self.all.items.len();
                 self.positions.insert(item.key().to_owned(), position);
                 self.all.items.push(item);
+                self.digests.push(OnceLock::new());
             }
         }
         self.advertised = true;
@@ -348,6 +382,7 @@ impl<T: CatalogEntry> EntryTable<T> {
             return false;
         };
         self.all.items.remove(position);
+        self.digests.remove(position);
         let later = self
             .positions
             .values_mut()
@@ -363,6 +398,18 @@ impl<T: CatalogEntry> EntryTable<T> {
             let open = self.iter().all(|item| item.visibility().is_open());
             self.visible_lists = (!open).then(VisibleLists::default);
         }
+    }
+
+    /// Adds the items to a hash, unless some callers do not see all of them.
+    fn hash(&self, hash: &mut Sha256) -> Option<()> {
+        if !self.is_open() {
+            return None;
+        }
+        hash.update(self.digests.len().to_be_bytes());
+        for (item, digest) in self.iter().zip(&self.digests) {
+            hash.update(digest.get_or_init(|| item_digest(&**item)).as_bytes());
+        }
+        Some(())
     }
 
     /// Returns whether an item with this key exists, visible or not.
@@ -453,11 +500,21 @@ impl<T: CatalogEntry> EntryTable<T> {
     }
 }
 
+/// Returns the digest of an item as clients of both eras get it.
+fn item_digest(item: &impl CatalogEntry) -> ListDigest {
+    let mut written = Vec::new();
+    for revision in [Revision::LATEST_LEGACY, Revision::MODERN] {
+        item.write(RevisionRules::for_revision(revision), &mut written);
+    }
+    short_digest(Sha256::new().chain_update(&written))
+}
+
 impl<T> Clone for EntryTable<T> {
     fn clone(&self) -> Self {
         Self {
             all: self.all.clone(),
             positions: self.positions.clone(),
+            digests: self.digests.clone(),
             advertised: self.advertised,
             visible_lists: self.visible_lists.clone(),
         }
@@ -469,6 +526,7 @@ impl<T> Default for EntryTable<T> {
         Self {
             all: ListCache::default(),
             positions: HashMap::new(),
+            digests: Vec::new(),
             advertised: false,
             visible_lists: None,
         }

@@ -108,7 +108,7 @@ impl Server {
     /// Changes the catalog. Concurrent changes are not lost.
     fn change<T>(&self, change: ServerChange, apply: impl FnOnce(&mut Catalog) -> T) -> T {
         let outcome = self.inner.composition.change(apply);
-        self.publish(change);
+        self.inner.composition.publish_list(change);
         outcome
     }
 

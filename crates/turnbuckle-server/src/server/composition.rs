@@ -25,6 +25,17 @@ pub(super) struct CatalogComposition {
     /// Compositions that this one is mounted in. They own this one, never the reverse.
     parents: Mutex<Vec<Weak<CatalogComposition>>>,
     bus: Mutex<Arc<dyn ChangeBus>>,
+    /// Locked while a list change is published, so that the last digest is that of the served list.
+    publishing_list: Mutex<()>,
+}
+
+/// What a list change is based on.
+#[derive(Clone, Copy)]
+enum ChangeSource {
+    /// The catalog, which was changed before.
+    Catalog,
+    /// The caller, who knows what the catalog does not show.
+    Caller,
 }
 
 #[derive(Clone, Default)]
@@ -49,6 +60,7 @@ impl CatalogComposition {
             parts: Mutex::default(),
             parents: Mutex::default(),
             bus: Mutex::new(bus),
+            publishing_list: Mutex::default(),
         })
     }
 
@@ -60,6 +72,7 @@ impl CatalogComposition {
             parts: Mutex::new(parts),
             parents: Mutex::default(),
             bus: Mutex::new(lock(&self.bus).clone()),
+            publishing_list: Mutex::default(),
         });
         let mounted = fork.mounted();
         if !mounted.is_empty() {
@@ -158,25 +171,49 @@ impl CatalogComposition {
 
     /// Notifies the clients of this server and of the servers it is mounted in.
     pub(super) fn publish(&self, change: ServerChange) {
+        self.publish_from(ChangeSource::Caller, change);
+    }
+
+    /// Like [`publish`](Self::publish), for a list of the catalog. Other processes that serve the same list do not announce
+    /// the change again.
+    pub(super) fn publish_list(&self, change: ServerChange) {
+        self.publish_from(ChangeSource::Catalog, change);
+    }
+
+    fn publish_from(&self, source: ChangeSource, change: ServerChange) {
         let bus = lock(&self.bus).clone();
         for parents in self.parents() {
-            parents.propagate(&change, &bus);
+            parents.propagate(source, &change, &bus);
         }
-        bus.publish(change);
+        match source {
+            ChangeSource::Catalog => {
+                let _order = lock(&self.publishing_list);
+                match self.served.load_full().list_digest(&change) {
+                    Some(digest) => bus.publish_list(change, digest),
+                    None => bus.publish(change),
+                }
+            }
+            ChangeSource::Caller => bus.publish(change),
+        }
     }
 
     /// Publishes a change of a mounted server, unless both share a bus.
-    fn propagate(&self, change: &ServerChange, origin_bus: &Arc<dyn ChangeBus>) {
+    fn propagate(
+        &self,
+        source: ChangeSource,
+        change: &ServerChange,
+        origin_bus: &Arc<dyn ChangeBus>,
+    ) {
         // A task is visible only where it was created.
         if matches!(change, ServerChange::Task { .. }) {
             return;
         }
         if Arc::ptr_eq(origin_bus, &lock(&self.bus)) {
             for parents in self.parents() {
-                parents.propagate(change, origin_bus);
+                parents.propagate(source, change, origin_bus);
             }
         } else {
-            self.publish(change.clone());
+            self.publish_from(source, change.clone());
         }
     }
 

@@ -85,7 +85,7 @@ impl Server {
     /// ```
     pub fn add_mount(&self, prefix: impl Into<String>, other: Server) -> Result<(), MountError> {
         for change in mount_into(&self.inner.composition, prefix.into(), other)? {
-            self.publish(change);
+            self.inner.composition.publish_list(change);
         }
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Server {
     pub fn remove_mount(&self, prefix: &str) -> bool {
         let removed = self.inner.composition.unmount(prefix);
         for change in removed.iter().flat_map(Mount::changes) {
-            self.publish(change);
+            self.inner.composition.publish_list(change);
         }
         removed.is_some()
     }

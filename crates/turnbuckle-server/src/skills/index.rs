@@ -17,7 +17,7 @@ use turnbuckle_protocol::{
     skills::digest,
     types::{BlobResourceContents, ResourceContents, TextResourceContents},
 };
-use turnbuckle_store::ChangeBus;
+use turnbuckle_store::{ChangeBus, ServerChange};
 
 use super::{
     Skill, Skills,
@@ -123,7 +123,10 @@ impl SkillIndex {
         let previous = self.snapshot.swap(snapshot.clone());
         // Published under the lock, so that notifications keep the order of changes.
         for change in previous.changes(&snapshot) {
-            bus.publish(change);
+            match change {
+                ServerChange::ResourcesChanged => bus.publish_list(change, snapshot.list_digest()),
+                change => bus.publish(change),
+            }
         }
         outcome
     }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use sha2::{Digest, Sha256};
 use turnbuckle_protocol::{
     skills::{Frontmatter, digest},
     types::{
@@ -14,12 +15,14 @@ use turnbuckle_protocol::{
         skills::{DIRECTORY, MANIFEST, SkillEntry, SkillResource},
     },
 };
-use turnbuckle_store::ServerChange;
+use turnbuckle_store::{ListDigest, ServerChange};
 
 use super::skill::{join_uri, parent_uri};
 use crate::{
     CacheHint, RequestError, Resource,
-    catalog::{CatalogEntry, EntryTable, scopes::RequiredScopes, visibility::Visibility},
+    catalog::{
+        CatalogEntry, EntryTable, scopes::RequiredScopes, short_digest, visibility::Visibility,
+    },
     lifecycle::RevisionRules,
 };
 
@@ -114,15 +117,23 @@ impl SkillSnapshot {
         self.files.contains_key(uri) || self.folders.contains_key(uri)
     }
 
+    /// Returns the skills as far as the list of resources shows them.
+    fn contents(&self) -> Vec<SkillEntry> {
+        let entries = self.skills.iter().map(|entry| entry.0.clone());
+        // Changes of file contents are announced only to subscribers of the file.
+        entries.map(without_digests).collect()
+    }
+
+    /// Returns the digest of what a change of the list announces.
+    pub(super) fn list_digest(&self) -> ListDigest {
+        let contents = serde_json::to_vec(&self.contents()).unwrap_or_default();
+        short_digest(Sha256::new().chain_update(contents))
+    }
+
     /// Returns the changes to announce when `newer` replaces this snapshot.
     pub(super) fn changes(&self, newer: &Self) -> Vec<ServerChange> {
         let mut changes = Vec::new();
-        let contents = |snapshot: &Self| -> Vec<_> {
-            let entries = snapshot.skills.iter().map(|entry| entry.0.clone());
-            // Changes of file contents are announced only to subscribers of the file.
-            entries.map(without_digests).collect()
-        };
-        if contents(self) != contents(newer) {
+        if self.contents() != newer.contents() {
             changes.push(ServerChange::ResourcesChanged);
         }
         let uris: HashSet<_> = self.files.keys().chain(newer.files.keys()).collect();

@@ -3,6 +3,7 @@
 mod capabilities;
 mod extensions;
 mod invalid_settings;
+mod list_digests;
 mod mounting;
 mod shared_state;
 mod visibility;

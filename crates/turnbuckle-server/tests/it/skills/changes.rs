@@ -4,7 +4,8 @@ use std::{fs, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::time::sleep;
-use turnbuckle_server::{Server, Skill, Skills};
+use turnbuckle_server::{Server, Skill, Skills, testing::ChangeRecorder};
+use turnbuckle_store::{ServerChange, Store};
 
 use crate::{
     ndjson::test_client::{Peer, modern},
@@ -160,6 +161,34 @@ async fn subscriptions_receive_changes_without_polling() {
     place.write("drinks/tea/references/new.md", "New.");
     let message = peer.next().await;
     assert_eq!(message["method"], "notifications/resources/list_changed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_on_disk_that_two_instances_notice_is_announced_once() {
+    let place = TestFolder::with_skills();
+    let store = Store::memory();
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let server = place.server().store(store.clone());
+        let mut client = RevisionClient::new("2026-07-28", server).await;
+        listed(&mut client).await;
+        clients.push(client);
+    }
+    let mut changes = ChangeRecorder::new(&Server::new("recorder", "1").store(store));
+
+    place.skill("wash", "How to wash up.");
+    sleep(Duration::from_millis(1_100)).await;
+    for client in &mut clients {
+        assert!(
+            listed(client)
+                .await
+                .contains(&"skill://wash/SKILL.md".to_owned())
+        );
+    }
+
+    let list_changes = changes.take().into_iter();
+    let list_changes = list_changes.filter(|change| *change == ServerChange::ResourcesChanged);
+    assert_eq!(list_changes.count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
