@@ -143,6 +143,11 @@ impl<F: Future> GatedFuture<F> {
         }
     }
 
+    /// Returns the future.
+    pub(crate) fn get_ref(&self) -> &F {
+        &self.future
+    }
+
     /// Returns the future for modification.
     pub(crate) fn get_pin_mut(&mut self) -> Pin<&mut F> {
         // A modified future may have dropped its waker.

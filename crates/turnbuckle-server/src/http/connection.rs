@@ -1,7 +1,7 @@
 //! HTTP connections: accepting them, their timeouts, and the state that the requests of one connection share.
 
 mod accept_loop;
-mod header_timer;
+mod header_deadline;
 #[cfg(not(feature = "http2"))]
 mod http1;
 #[cfg(feature = "http2")]
@@ -16,6 +16,7 @@ use std::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 pub(super) use accept_loop::serve;
@@ -31,8 +32,7 @@ use crate::lifecycle::connection::ConnectionState;
 
 /// The idle state that the parts of one connection share.
 ///
-/// A request costs two writes here and does not read the clock: HTTP/1.1 reads it anyway when it starts to wait for a
-/// header.
+/// A request of HTTP/1.1 costs three writes here and reads the clock once, when its response has been passed to hyper.
 pub(super) struct ConnectionActivity {
     pub(super) started: Instant,
     /// The number of open requests, above [`REQUEST`]; without any, the milliseconds from `started` until the connection
@@ -40,8 +40,13 @@ pub(super) struct ConnectionActivity {
     state: AtomicU64,
     /// Set while response bytes wait for the client to read.
     write_blocked: AtomicBool,
+    /// Set once an HTTP/1.1 connection has received a request.
+    had_request: AtomicBool,
     linger_requested: AtomicBool,
 }
+
+/// Shortest time between two checks of the timeouts of a connection.
+const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Whether a connection may still run a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +70,7 @@ impl ConnectionActivity {
             started,
             state: AtomicU64::new(0),
             write_blocked: AtomicBool::new(false),
+            had_request: AtomicBool::new(false),
             linger_requested: AtomicBool::new(false),
         };
         activity.mark_idle(Instant::now());
@@ -73,11 +79,25 @@ impl ConnectionActivity {
 
     /// Marks an HTTP/1.1 connection as busy, unless it is closing: a request has arrived.
     pub(super) fn request_started(&self) -> RequestAdmission {
+        self.had_request.store(true, Ordering::Relaxed);
         if self.state.swap(REQUEST, Ordering::Relaxed) != CLOSING {
             return RequestAdmission::Accepted;
         }
         self.state.store(CLOSING, Ordering::Relaxed);
         RequestAdmission::ConnectionClosing
+    }
+
+    /// Marks an HTTP/1.1 connection as idle, unless it is closing: a response has been passed to hyper.
+    pub(super) fn request_ended(&self) {
+        // While a request is open, the connection cannot start to close.
+        if self.state.load(Ordering::Relaxed) != CLOSING {
+            self.mark_idle(Instant::now());
+        }
+    }
+
+    /// Returns whether the HTTP/1.1 connection has received a request.
+    pub(super) fn had_request(&self) -> bool {
+        self.had_request.load(Ordering::Relaxed)
     }
 
     /// Marks an HTTP/1.1 connection as idle since the given time.
@@ -126,6 +146,13 @@ impl ConnectionActivity {
         (since < CLOSING && !write_blocked).then_some(since)
     }
 
+    /// Returns how long the connection has waited for a request. Returns `None` while it has one, while its client does not
+    /// read, and during a lingering close, which has its own limits.
+    pub(super) fn idle_for(&self, now: Instant) -> Option<Duration> {
+        let since = self.idle_since().filter(|_| !self.should_linger())?;
+        Some(now.saturating_duration_since(self.started + Duration::from_millis(since)))
+    }
+
     /// Requests that the connection reads and discards input for a while before it is closed.
     pub(super) fn request_linger(&self) {
         self.linger_requested.store(true, Ordering::Relaxed);
@@ -133,6 +160,23 @@ impl ConnectionActivity {
 
     pub(super) fn should_linger(&self) -> bool {
         self.linger_requested.load(Ordering::Relaxed)
+    }
+}
+
+/// An open request of an HTTP/1.1 connection, which is idle once this is dropped.
+pub(super) struct OpenRequestGuard {
+    activity: Arc<ConnectionActivity>,
+}
+
+impl OpenRequestGuard {
+    pub(super) fn new(activity: Arc<ConnectionActivity>) -> Self {
+        Self { activity }
+    }
+}
+
+impl Drop for OpenRequestGuard {
+    fn drop(&mut self) {
+        self.activity.request_ended();
     }
 }
 
@@ -231,6 +275,35 @@ mod tests {
 
             assert_ne!(closed, admission == RequestAdmission::Accepted);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_idle_while_it_waits_for_a_request() {
+        let activity = Arc::new(ConnectionActivity::new(Instant::now()));
+        assert_eq!(activity.idle_since(), Some(0));
+        activity.request_started();
+        let guard = OpenRequestGuard::new(activity.clone());
+        tokio::time::advance(Duration::from_secs(3)).await;
+        assert_eq!(activity.idle_since(), None);
+
+        drop(guard);
+
+        assert_eq!(activity.idle_since(), Some(3000));
+    }
+
+    #[tokio::test]
+    async fn a_rejected_request_leaves_its_connection_closing() {
+        let activity = Arc::new(ConnectionActivity::new(Instant::now()));
+        assert!(activity.try_close(0));
+        activity.request_started();
+
+        drop(OpenRequestGuard::new(activity.clone()));
+
+        assert_eq!(activity.idle_since(), None);
+        assert_eq!(
+            activity.request_started(),
+            RequestAdmission::ConnectionClosing
+        );
     }
 
     #[tokio::test]

@@ -1,206 +1,185 @@
-//! Timeouts for request headers: the first one of a connection, and each that follows.
+//! The deadline for request headers: of the first one of a connection, and of each that follows.
 //!
-//! Every request sets a new deadline, and almost none is reached. So a connection has a single sleep. It is reset only when
-//! it elapses before the current deadline, and its waker is registered only once per task.
+//! Every request moves the deadline, and almost none is reached. So a request only records when it started and ended, in
+//! the [activity](ConnectionActivity) of its connection, and a single sleep per connection is reset when it elapses before
+//! the current deadline.
 
 use std::{
-    pin::Pin,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Waker, ready},
+    sync::Arc,
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use hyper::rt::Timer;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep};
 
-use crate::{http::connection::ConnectionActivity, sync::lock};
+use super::{ConnectionActivity, MIN_CHECK_INTERVAL};
+use crate::sync::GatedFuture;
 
-/// The timer of one HTTP/1.1 connection, for deadlines that only move later.
-pub(crate) struct HeaderTimer {
-    shared_sleep: Arc<Mutex<Option<SharedSleep>>>,
+/// The deadline for the next request header of one connection.
+pub(crate) struct HeaderDeadline {
+    sleep: GatedFuture<Sleep>,
     activity: Arc<ConnectionActivity>,
-    /// Timeout for the first header.
-    first_timeout: Duration,
-    /// Timeout for all other headers, which is also the one configured in hyper.
+    /// Deadline for the first header.
+    first_deadline: Instant,
+    /// Timeout for all other headers.
     next_timeout: Duration,
-    first_started: AtomicBool,
 }
 
-impl HeaderTimer {
+impl HeaderDeadline {
+    /// Starts to wait for the first header.
     pub(crate) fn new(
         activity: Arc<ConnectionActivity>,
         first_timeout: Duration,
         next_timeout: Duration,
     ) -> Self {
         Self {
-            shared_sleep: Arc::default(),
+            // After a request, a shorter timeout may apply.
+            sleep: GatedFuture::new(sleep(first_timeout.min(next_timeout))),
             activity,
-            first_timeout,
+            first_deadline: Instant::now() + first_timeout,
             next_timeout,
-            first_started: AtomicBool::new(false),
         }
     }
 
-    /// Marks the connection as idle and returns the deadline for the next header.
-    fn start_wait(&self, deadline: Instant) -> Instant {
-        let now = deadline.checked_sub(self.next_timeout).unwrap_or(deadline);
-        self.activity.mark_idle(now);
-        if self.first_started.load(Ordering::Relaxed) {
-            return deadline;
-        }
-        self.first_started.store(true, Ordering::Relaxed);
-        now + self.first_timeout
-    }
-}
-
-/// A sleep, and the waker that is registered with it.
-struct SharedSleep {
-    sleep: Pin<Box<Sleep>>,
-    registered_waker: Option<Waker>,
-}
-
-impl SharedSleep {
-    fn until(deadline: Instant) -> Self {
-        Self {
-            sleep: Box::pin(sleep_until(deadline)),
-            registered_waker: None,
-        }
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let is_registered = self
-            .registered_waker
-            .as_ref()
-            .is_some_and(|registered_waker| registered_waker.will_wake(cx.waker()));
-        if is_registered && !self.sleep.is_elapsed() {
-            return Poll::Pending;
-        }
-        let polled = self.sleep.as_mut().poll(cx);
-        self.registered_waker = polled.is_pending().then(|| cx.waker().clone());
-        polled
-    }
-}
-
-impl Timer for HeaderTimer {
-    fn sleep(&self, duration: Duration) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        self.sleep_until(self.now() + duration)
-    }
-
-    fn sleep_until(&self, deadline: std::time::Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(HeaderSleep {
-            deadline: self.start_wait(deadline.into()),
-            shared_sleep: self.shared_sleep.clone(),
-        })
-    }
-
-    fn now(&self) -> std::time::Instant {
-        Instant::now().into_std()
-    }
-}
-
-/// The wait for one header.
-struct HeaderSleep {
-    deadline: Instant,
-    shared_sleep: Arc<Mutex<Option<SharedSleep>>>,
-}
-
-impl hyper::rt::Sleep for HeaderSleep {}
-
-impl Future for HeaderSleep {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut shared_sleep = lock(&self.shared_sleep);
-        let shared_sleep = shared_sleep.get_or_insert_with(|| SharedSleep::until(self.deadline));
+    /// Resolves when a header has not been received in time.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            ready!(shared_sleep.poll(cx));
-            if shared_sleep.sleep.deadline() >= self.deadline {
+            let has_elapsed = self.sleep.get_ref().is_elapsed();
+            ready!(self.sleep.poll(cx, has_elapsed));
+            let now = Instant::now();
+            let remaining = self.remaining(now);
+            if remaining.is_zero() {
                 return Poll::Ready(());
             }
-            shared_sleep.sleep.as_mut().reset(self.deadline);
+            let deadline = now + remaining.max(MIN_CHECK_INTERVAL);
+            self.sleep.get_pin_mut().reset(deadline);
+        }
+    }
+
+    /// Returns the time until the deadline. While a request is open, it is the shortest time that the next header has.
+    fn remaining(&self, now: Instant) -> Duration {
+        if !self.activity.had_request() {
+            return self.first_deadline.saturating_duration_since(now);
+        }
+        match self.activity.idle_for(now) {
+            Some(idle) => self.next_timeout.saturating_sub(idle),
+            None => self.next_timeout.max(MIN_CHECK_INTERVAL),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn timer(first: Duration, next: Duration) -> HeaderTimer {
-        HeaderTimer::new(
-            Arc::new(ConnectionActivity::new(Instant::now())),
-            first,
-            next,
-        )
+    fn deadline(first: Duration, next: Duration) -> HeaderDeadline {
+        let activity = Arc::new(ConnectionActivity::new(Instant::now()));
+        HeaderDeadline::new(activity, first, next)
+    }
+
+    /// Waits for the deadline and returns how long that took.
+    async fn wait(deadline: &mut HeaderDeadline) -> Duration {
+        let started = Instant::now();
+        poll_fn(|cx| deadline.poll(cx)).await;
+        started.elapsed()
+    }
+
+    /// Waits for a time in which the deadline is not reached.
+    async fn pass(deadline: &mut HeaderDeadline, time: Duration) {
+        let waiting = tokio::time::timeout(time, wait(deadline)).await;
+        assert!(waiting.is_err(), "the deadline was reached");
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_first_header_has_its_own_timeout() {
-        let timer = timer(2 * SECOND, 5 * SECOND);
-        let started = Instant::now();
+        let mut silent = deadline(2 * SECOND, 5 * SECOND);
+        let mut used = deadline(2 * SECOND, 5 * SECOND);
+        used.activity.request_started();
+        used.activity.request_ended();
 
-        timer.sleep(5 * SECOND).await;
-        assert_eq!(started.elapsed(), 2 * SECOND);
-        timer.sleep(5 * SECOND).await;
-
-        assert_eq!(started.elapsed(), 7 * SECOND);
+        assert_eq!(wait(&mut silent).await, 2 * SECOND);
+        assert_eq!(wait(&mut used).await, 3 * SECOND);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_is_idle_while_it_waits_for_a_request() {
-        let timer = timer(2 * SECOND, 5 * SECOND);
-        assert_eq!(timer.activity.idle_since(), Some(0));
-        timer.activity.request_started();
-        assert_eq!(timer.activity.idle_since(), None);
-        tokio::time::advance(3 * SECOND).await;
+    async fn a_shorter_timeout_applies_after_the_first_request() {
+        let mut silent = deadline(5 * SECOND, 2 * SECOND);
+        let mut used = deadline(5 * SECOND, 2 * SECOND);
+        used.activity.request_started();
+        used.activity.request_ended();
 
-        let waiting = timer.sleep(5 * SECOND);
-
-        assert_eq!(timer.activity.idle_since(), Some(3000));
-        drop(waiting);
+        assert_eq!(wait(&mut used).await, 2 * SECOND);
+        assert_eq!(wait(&mut silent).await, 3 * SECOND);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_ends_at_its_own_deadline_after_an_earlier_one_was_dropped() {
-        let timer = timer(SECOND, SECOND);
-        let started = Instant::now();
-        let mut first = timer.sleep(2 * SECOND);
-        tokio::time::timeout(SECOND, &mut first).await.unwrap_err();
-        drop(first);
+    async fn a_request_is_not_limited_and_the_next_header_has_its_full_time() {
+        let mut deadline = deadline(SECOND, 5 * SECOND);
+        deadline.activity.request_started();
+        pass(&mut deadline, 21 * SECOND).await;
 
-        timer.sleep(5 * SECOND).await;
+        deadline.activity.request_ended();
 
-        assert_eq!(started.elapsed(), 6 * SECOND);
+        assert_eq!(wait(&mut deadline).await, 5 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_request_moves_the_deadline() {
+        let mut deadline = deadline(SECOND, 5 * SECOND);
+        for _ in 0..4 {
+            deadline.activity.request_started();
+            deadline.activity.request_ended();
+            pass(&mut deadline, 4 * SECOND).await;
+        }
+
+        assert_eq!(wait(&mut deadline).await, SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_still_sends_a_response_is_not_limited() {
+        let mut deadline = deadline(SECOND, 5 * SECOND);
+        deadline.activity.request_started();
+        deadline.activity.request_ended();
+        deadline.activity.set_write_blocked();
+        pass(&mut deadline, 20 * SECOND).await;
+
+        deadline.activity.clear_write_blocked(Instant::now());
+
+        assert_eq!(wait(&mut deadline).await, 5 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lingering_close_is_not_limited() {
+        let mut deadline = deadline(SECOND, SECOND);
+        deadline.activity.request_started();
+        deadline.activity.request_linger();
+        deadline.activity.request_ended();
+
+        pass(&mut deadline, 20 * SECOND).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timeout_of_zero_does_not_limit_a_request() {
+        let mut deadline = deadline(SECOND, Duration::ZERO);
+        deadline.activity.request_started();
+        pass(&mut deadline, 5 * SECOND).await;
+
+        deadline.activity.request_ended();
+
+        assert!(wait(&mut deadline).await <= MIN_CHECK_INTERVAL);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_wait_that_moves_to_another_task_wakes_that_task() {
-        let timer = timer(SECOND, SECOND);
-        let mut waiting = timer.sleep(2 * SECOND);
-        tokio::time::timeout(SECOND, &mut waiting)
-            .await
-            .unwrap_err();
-        let started = Instant::now();
+        let mut deadline = deadline(2 * SECOND, SECOND);
+        pass(&mut deadline, SECOND).await;
 
-        tokio::spawn(waiting).await.unwrap();
+        let waiting = tokio::spawn(async move { wait(&mut deadline).await });
 
-        assert_eq!(started.elapsed(), SECOND);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_wait_that_starts_after_the_sleep_elapsed_lasts_its_full_time() {
-        let timer = timer(SECOND, SECOND);
-        timer.sleep(SECOND).await;
-        tokio::time::sleep(7 * SECOND).await;
-        let started = Instant::now();
-
-        timer.sleep(3 * SECOND).await;
-
-        assert_eq!(started.elapsed(), 3 * SECOND);
+        assert_eq!(waiting.await.unwrap(), SECOND);
     }
 }

@@ -27,8 +27,8 @@ use tokio::{
 };
 
 use super::{
-    CLOSING, REQUEST, header_timer::HeaderTimer, lingering_close::LingeringClose,
-    write_timeout::WriteTimeout,
+    CLOSING, MIN_CHECK_INTERVAL, OpenRequestGuard, REQUEST, header_deadline::HeaderDeadline,
+    lingering_close::LingeringClose, write_timeout::WriteTimeout,
 };
 use crate::{
     http::{
@@ -48,9 +48,6 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// Time that an idle connection gets to close after a graceful shutdown was started.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
 
-/// Shortest time between two checks of the timeouts.
-const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(10);
-
 /// Serves a connection until it ends, or until the endpoint shuts down and the running requests have their responses.
 pub(crate) async fn serve_connection<I>(
     io: I,
@@ -65,11 +62,11 @@ pub(crate) async fn serve_connection<I>(
         endpoint.options.keep_alive_timeout,
     );
     let write_timeout = endpoint.options.write_timeout;
-    let had_request = Arc::new(AtomicBool::new(false));
-    let sees_request = had_request.clone();
+    let has_http2_request = Arc::new(AtomicBool::new(false));
+    let sees_http2_request = has_http2_request.clone();
     let io = WriteTimeout::new(io, activity.clone(), write_timeout);
     let io = TokioIo::new(LingeringClose::new(io, endpoint.clone(), activity.clone()));
-    let timer = HeaderTimer::new(activity.clone(), first, next);
+    let mut header_deadline = HeaderDeadline::new(activity.clone(), first, next);
     let handle = ConnectionHandle::new(peer, activity.clone());
     let (closing_endpoint, own_handle) = (endpoint.clone(), handle.clone());
     let mut timeouts = ConnectionTimeouts {
@@ -80,26 +77,26 @@ pub(crate) async fn serve_connection<I>(
     };
     let streams = timeouts.streams.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        sees_request.store(true, Ordering::Relaxed);
         let is_http2 = request.version() == Version::HTTP_2;
-        let stream = is_http2.then(|| Http2StreamGuard::new(&streams)).flatten();
-        let admission = match &stream {
-            Some(_) => RequestAdmission::Accepted,
-            None if is_http2 => RequestAdmission::ConnectionClosing,
-            None => streams.activity.request_started(),
+        let (guard, admission) = if is_http2 {
+            sees_http2_request.store(true, Ordering::Relaxed);
+            match Http2StreamGuard::new(&streams) {
+                Some(stream) => (RequestGuard::Http2(stream), RequestAdmission::Accepted),
+                None => (RequestGuard::None, RequestAdmission::ConnectionClosing),
+            }
+        } else {
+            let admission = streams.activity.request_started();
+            let guard = OpenRequestGuard::new(streams.activity.clone());
+            (RequestGuard::Http1(guard), admission)
         };
         let response = endpoint.clone().respond(request, handle.clone(), admission);
         async move {
-            let counted = |body| CountedBody::new(body, stream);
+            let counted = |body| CountedBody::new(body, guard);
             Ok::<_, Infallible>(response.await?.map(counted))
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(timer)
-        .header_read_timeout(next)
-        .max_buf_size(MAX_HEADER_BYTES);
+    builder.http1().max_buf_size(MAX_HEADER_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -107,21 +104,20 @@ pub(crate) async fn serve_connection<I>(
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_INTERVAL);
     let mut connection = pin!(builder.serve_connection(io, service));
-    // No other timer runs until the first bytes have selected the HTTP version.
-    let mut first_request_timeout = pin!(async {
-        sleep(first).await;
-        if had_request.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
-        }
-    });
-    // Only for HTTP/2: HTTP/1.1 has its own timers.
+    // For HTTP/2: HTTP/1.1 has its deadline for headers.
     let mut check = pin!(sleep(timeouts.check_interval()));
     let mut closed = GatedFuture::new(closing_endpoint.closed());
     let ended = loop {
         tokio::select! {
             biased;
             ended = connection.as_mut() => break ended,
-            () = first_request_timeout.as_mut() => break Ok(()),
+            // Also for the first request of HTTP/2, and until the first bytes have selected the version.
+            () = poll_fn(|cx| {
+                if has_http2_request.load(Ordering::Relaxed) {
+                    return Poll::Pending;
+                }
+                header_deadline.poll(cx)
+            }) => break Err("no request header in time".into()),
             () = check.as_mut() => match timeouts.next_step(Instant::now()) {
                 TimeoutStep::CheckAt(at) => check.as_mut().reset(at),
                 TimeoutStep::End(reason) => break reason.map_or(Ok(()), |reason| Err(reason.into())),
@@ -216,12 +212,6 @@ impl ConnectionActivity {
         // Only a connection without open requests is closing, so there is one to remove.
         let _ = self.update(remove);
     }
-
-    /// Returns how long the connection has been idle, or `None` while it has a request.
-    fn idle_for(&self, now: Instant) -> Option<Duration> {
-        let since = self.started + Duration::from_millis(self.idle_since()?);
-        Some(now.saturating_duration_since(since))
-    }
 }
 
 /// The open streams of an HTTP/2 connection.
@@ -288,6 +278,23 @@ impl Drop for Http2StreamGuard {
     }
 }
 
+/// Counts a request as open until its response is sent.
+enum RequestGuard {
+    Http1(#[expect(dead_code, reason = "dropped with the body")] OpenRequestGuard),
+    Http2(Http2StreamGuard),
+    /// The request is rejected, because its connection is closing.
+    None,
+}
+
+impl RequestGuard {
+    fn stream(&self) -> Option<&Http2StreamGuard> {
+        match self {
+            Self::Http2(stream) => Some(stream),
+            Self::Http1(_) | Self::None => None,
+        }
+    }
+}
+
 /// Counts a body or a chunk that waits for the client to read.
 struct UnsentGuard {
     stream: Http2StreamGuard,
@@ -300,20 +307,20 @@ impl Drop for UnsentGuard {
     }
 }
 
-/// A response body that keeps its HTTP/2 stream counted as open.
+/// A response body that keeps its request counted as open.
 struct CountedBody {
     body: ResponseBody,
-    stream: Option<Http2StreamGuard>,
+    guard: RequestGuard,
     /// Set unless the body waits for its next chunk: hyper polls it only if the client can receive something.
     unsent: Option<UnsentGuard>,
 }
 
 impl CountedBody {
-    fn new(body: ResponseBody, stream: Option<Http2StreamGuard>) -> Self {
-        let unsent = stream.as_ref().and_then(Http2StreamGuard::wait_for_client);
+    fn new(body: ResponseBody, guard: RequestGuard) -> Self {
+        let unsent = guard.stream().and_then(Http2StreamGuard::wait_for_client);
         Self {
             body,
-            stream,
+            guard,
             unsent,
         }
     }
@@ -329,7 +336,7 @@ impl http_body::Body for CountedBody {
     ) -> Poll<Option<Result<Frame<CountedBytes>, Self::Error>>> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.body).poll_frame(cx);
-        let Some(stream) = &this.stream else {
+        let Some(stream) = this.guard.stream() else {
             return polled.map_ok(|frame| frame.map_data(CountedBytes::uncounted));
         };
         if polled.is_pending() {

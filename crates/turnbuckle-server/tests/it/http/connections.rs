@@ -647,6 +647,43 @@ async fn the_first_request_head_has_ten_seconds_and_later_ones_a_minute() {
     assert_eq!(began.elapsed().as_secs(), 60);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_later_request_head_times_out_although_its_bytes_keep_arriving() {
+    let http = Http::new(server()).keep_alive_timeout(Duration::from_secs(5));
+    let listening = listen(http);
+    let mut stream = listening.connect().await;
+    write(&mut stream, &call("echo", &json!({ "message": "hi" }))).await;
+    read_until(&mut stream, r#""text":"hi""#).await;
+    let began = tokio::time::Instant::now();
+
+    write(&mut stream, "POST /mcp HTTP/1.1\r\nx-slow: ").await;
+    let closed = async {
+        while timeout(Duration::from_secs(1), stream.read_u8())
+            .await
+            .is_err()
+        {
+            write(&mut stream, "a").await;
+        }
+    };
+
+    timeout(Duration::from_secs(20), closed).await.unwrap();
+    assert_eq!(began.elapsed().as_secs(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_may_last_longer_than_the_time_for_the_next_header() {
+    let http = Http::new(server().tool(Tool::infallible("wait", async || {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        "waited".to_owned()
+    })));
+    let listening = listen(http.keep_alive_timeout(Duration::from_secs(1)));
+    let mut stream = listening.connect().await;
+
+    write(&mut stream, &call("wait", &json!({}))).await;
+
+    read_until(&mut stream, r#""text":"waited""#).await;
+}
+
 /// A listener without a free descriptor, until a connection of it ends.
 struct Exhausted {
     inner: http::MemoryListener,
