@@ -43,7 +43,7 @@ GATEWAYS = {name: Program(package, name) for name, package in {
     "mcp-proxy-pypi": MCP_PROXY_PYPI,
     "fastmcp": FASTMCP,
 }.items()}
-# Gateways on stdio in front of a server over HTTP, whose URL replaces the word `URL`. What they store stays in the build folder.
+# Gateways on stdio in front of a server over HTTP. Its URL replaces the word `URL`; stored files stay in the build folder.
 MCP_REMOTE = Npm("mcp-remote@0.15.1", scripts=HERE / "gateways", tools=TOOLS)
 STDIO_GATEWAYS = {"mcp-remote": Program(MCP_REMOTE, "node_modules/mcp-remote/dist/proxy.js", "URL", "--allow-http",
                                         "--transport", "http-only")}

@@ -319,7 +319,9 @@ mod tests {
             gateway.get_args().collect::<Vec<_>>(),
             ["--listen", "127.0.0.1:0"]
         );
-        assert!(peers[4].takes_part_in("stdio gateway") && !peers[3].takes_part_in("stdio gateway"));
+        assert!(
+            peers[4].takes_part_in("stdio gateway") && !peers[3].takes_part_in("stdio gateway")
+        );
         let gateway = peers[4].stdio_gateway("http://a").unwrap();
         assert_eq!(gateway.get_args().collect::<Vec<_>>(), ["http://a", "x"]);
         assert!(parse("{").is_err());

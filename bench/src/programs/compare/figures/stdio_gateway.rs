@@ -1,6 +1,6 @@
 //! Gateways on stdio in front of the bare server over HTTP: the cost of a call, and the time until the first response.
 //!
-//! Ours is `turnbuckle bridge --stdio URL`, the program that users start. There is no limit.
+//! Ours is `turnbuckle bridge --stdio URL`, the program that users start. No limit is measured.
 
 use std::{
     path::{Path, PathBuf},
@@ -29,11 +29,7 @@ const FIRST_ANSWER_MILLISECONDS: f64 = 20.0;
 /// Returns every figure of this group.
 pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
     let call = |era| -> Box<dyn Figure> { Box::new(Call { era }) };
-    vec![
-        call(Era::Legacy),
-        call(Era::Modern),
-        Box::new(FirstAnswer),
-    ]
+    vec![call(Era::Legacy), call(Era::Modern), Box::new(FirstAnswer)]
 }
 
 /// Calls of `echo`, one after the other.
@@ -143,7 +139,7 @@ fn command(peer: &Peer, server: &ServerProcess) -> Result<Option<Command>, Failu
     Ok(Some(command))
 }
 
-/// Returns `turnbuckle`, beside this binary; it is built first if anything has changed.
+/// Returns `turnbuckle`, in the folder of this binary; it is built first if anything has changed.
 fn program() -> Result<PathBuf, Failure> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| build().map_err(|error| error.to_string()));
