@@ -23,7 +23,7 @@ use crate::{
     UnauthorizedResponse, UnsignedRequest, sync::lock,
 };
 
-/// Maximum number of users whose logins are in memory. Others are loaded from the store again.
+/// Maximum number of users with logins in memory. Others are loaded from the store again.
 const MAX_USERS: usize = 1_024;
 
 /// The logins of the users of a program at one server.
@@ -42,7 +42,7 @@ struct UserSlot {
 }
 
 impl UserLogins {
-    /// Uses the settings of `client` for all users. Its store gets their logins; it should have no user agent.
+    /// Uses the settings of `client` for all users. Its store gets their logins; it should be one without a user agent.
     pub fn new(client: OAuth) -> Self {
         Self {
             client,

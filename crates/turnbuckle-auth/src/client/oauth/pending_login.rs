@@ -55,7 +55,7 @@ impl fmt::Debug for PendingLogin {
 }
 
 impl OAuth {
-    /// Starts a login whose response arrives at `redirect_uri`, a page of this program.
+    /// Starts a login. Its response arrives at `redirect_uri`, a page of this program.
     ///
     /// Nothing is locked until [`complete_login`](Self::complete_login), so the login can also be dropped. The program has
     /// to make sure that the response comes from the browser in which it has opened the URL, for example by a cookie.
@@ -174,7 +174,7 @@ impl OAuth {
     }
 }
 
-/// Names the redirect URI of a login whose response arrives elsewhere.
+/// Names the redirect URI of a login; the response arrives elsewhere.
 struct RedirectPage(String);
 
 impl UserAgent for RedirectPage {
