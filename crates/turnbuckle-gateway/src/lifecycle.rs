@@ -86,6 +86,9 @@ pub(crate) fn url_request_path(downstream: Revision) -> Option<UrlRequestPath> {
 /// Stands for the revision of a server that sends requests before the handshake has ended, which only legacy ones do.
 pub(crate) const HANDSHAKE_REVISION: Revision = Revision::LATEST_LEGACY;
 
+/// The revision of definitions that the gateway writes itself; they have nothing that newer revisions add.
+pub(crate) const OWN_DEFINITIONS_REVISION: Revision = Revision::LATEST_LEGACY;
+
 /// The design of tasks that a revision has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskDesign {

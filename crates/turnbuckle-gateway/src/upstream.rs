@@ -325,7 +325,7 @@ impl Upstream {
     }
 
     /// Uses a [`per_caller`](Self::per_caller) server also for callers that are not authenticated, as one caller. `false` by
-    /// default. Only for a gateway that nobody but the local user can reach.
+    /// default. Only for a gateway that no other user can reach.
     #[must_use]
     pub fn local_user(mut self, is_used: bool) -> Self {
         self.has_local_user = is_used;

@@ -1,7 +1,7 @@
 //! Requests of callers that have to log in to a server with an account of their own.
 //!
-//! A client that can open URLs is asked to open the page of the login: a modern one in a round trip, a session by error
-//! -32042. Others get the URL as text.
+//! A client that can open URLs gets the page of the login as a URL elicitation: a modern one in a round trip, a session by
+//! error -32042. Others get the URL as text.
 
 use std::{sync::Arc, time::Duration};
 

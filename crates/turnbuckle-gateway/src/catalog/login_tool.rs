@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tokio::time::Instant;
-use turnbuckle_protocol::{Revision, RpcError};
+use turnbuckle_protocol::RpcError;
 
 use crate::{
     convert::ListKind,
     errors,
+    lifecycle::OWN_DEFINITIONS_REVISION,
     upstream::{
         UpstreamServer,
         list_cache::{self, CurrentList, ListItem, ServerList},
@@ -37,7 +38,7 @@ pub(crate) fn list_before_login(
         list: Arc::new(ServerList {
             id: list_cache::next_list_id(),
             items,
-            revision: Revision::LATEST_LEGACY,
+            revision: OWN_DEFINITIONS_REVISION,
             is_complete: true,
         }),
         next_cursor: None,

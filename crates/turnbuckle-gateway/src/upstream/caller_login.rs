@@ -19,8 +19,8 @@ const MAX_SESSIONS: usize = 16;
 
 /// Lets callers log in to a server in a browser. [`Upstream::caller_logins`](crate::Upstream::caller_logins) installs it.
 ///
-/// The page of a login has to make sure that the user in the browser is the caller. The gateway shows its URL to the caller
-/// and to nobody else.
+/// The page of a login has to make sure that the user in the browser is the caller. The gateway shows its URL
+/// only to the caller.
 pub trait CallerLogins: Send + Sync + 'static {
     /// Returns the login that the caller has to complete, and starts one if there is none. `None` if the caller cannot log
     /// in now, for example because it has too many open logins.

@@ -192,8 +192,12 @@ impl Slot {
                 Ok(connection)
             }
             Err(error) => {
-                tracing::warn!(server = server.name(), %error, "a server cannot be reached");
                 let reason = errors::connect_reason(&error);
+                if reason == errors::LOGIN_REQUIRED && server.settings.caller_logins.is_some() {
+                    tracing::debug!(server = server.name(), %error, "a caller has to log in");
+                } else {
+                    tracing::warn!(server = server.name(), %error, "a server cannot be reached");
+                }
                 if !server.failed(&reason, began) {
                     state.backoff.failed(began, &reason);
                 }
