@@ -28,6 +28,7 @@ mod responses;
 mod session;
 mod stream;
 mod unread_body;
+mod web_pages;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -41,6 +42,8 @@ pub use endpoint::HttpService;
 pub use http_sse::HttpSse;
 pub use path_servers::PathServers;
 use turnbuckle_text::url::HostPort;
+use web_pages::SharedPages;
+pub use web_pages::WebPages;
 
 use crate::Server;
 
@@ -176,6 +179,7 @@ struct HttpOptions {
     session_mode: SessionMode,
     http_sse: Option<HttpSse>,
     path_servers: Option<PathServers>,
+    web_pages: Option<SharedPages>,
     trailing_slash: bool,
     authenticator: Option<SharedAuthenticator>,
     body_limit: usize,
@@ -222,6 +226,7 @@ impl Default for HttpOptions {
             session_mode: SessionMode::On,
             http_sse: None,
             path_servers: None,
+            web_pages: None,
             trailing_slash: false,
             authenticator: None,
             body_limit: 4 * 1024 * 1024,

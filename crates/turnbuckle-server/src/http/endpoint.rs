@@ -238,6 +238,10 @@ impl Endpoint {
             connection,
             origin,
         } = routed;
+        let pages = self.options.web_pages.as_ref();
+        if let Some(pages) = pages.filter(|own| own.has_path(&parts) && !self.is_mcp_path(&parts)) {
+            return Box::pin(pages.respond(&self, parts, &connection)).await;
+        }
         let mut response = match &self.options.authenticator {
             None => self.dispatch(parts, body, connection).await,
             // Boxed so that servers without an authenticator keep a small future.

@@ -17,3 +17,4 @@ mod stateless;
 mod stream_polling;
 mod streams;
 pub(crate) mod test_client;
+mod web_pages;
