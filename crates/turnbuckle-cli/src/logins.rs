@@ -23,7 +23,7 @@ pub(crate) use log_in::log_in;
 #[cfg(all(feature = "bridge", feature = "tls"))]
 pub(crate) use log_in::log_in_if_required;
 #[cfg(all(feature = "bridge", feature = "tls"))]
-pub(crate) use machine::{exchanging_http, machine_http};
+pub(crate) use machine::{exchanging_http, machine_http, user_logins};
 #[cfg(all(feature = "check", feature = "tls"))]
 pub(crate) use stored_login::login_headers;
 #[cfg(feature = "tls")]

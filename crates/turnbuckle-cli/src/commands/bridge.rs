@@ -1,6 +1,11 @@
 //! `turnbuckle bridge`.
 
 mod config;
+#[cfg(feature = "tls")]
+mod connect;
+#[cfg(not(feature = "tls"))]
+#[path = "bridge/connect_without_tls.rs"]
+mod connect;
 mod first_message;
 mod policy;
 mod reload;
@@ -14,6 +19,7 @@ mod upstreams;
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
+use connect::ConnectPages;
 use first_message::FirstMessage;
 use policy::{PolicyFiles, PolicyOptions};
 use reload::Reloader;
@@ -171,6 +177,18 @@ pub(crate) struct BridgeCommand {
     #[arg(skip)]
     has_issued_tokens: bool,
 
+    /// Whether clients connect over HTTP to a port.
+    #[arg(skip)]
+    listens_on_tcp: bool,
+
+    /// Whether only this machine can connect.
+    #[arg(skip)]
+    listens_on_loopback: bool,
+
+    /// The pages for logins of callers, once it is known whether there are any.
+    #[arg(skip)]
+    connect: std::sync::OnceLock<Option<ConnectPages>>,
+
     /// Whether tokens of callers are exchanged, once it is known.
     #[arg(skip)]
     exchanges_tokens: std::sync::OnceLock<bool>,
@@ -225,6 +243,8 @@ impl BridgeCommand {
         self.has_authenticated_callers = access.authorization.is_some();
         let issuer = access.authorization.as_ref().map(|auth| &auth.issuer);
         self.has_issued_tokens = issuer.is_some_and(Option::is_some);
+        self.listens_on_tcp = !self.stdio && matches!(address, ListenAddress::Tcp(_));
+        self.listens_on_loopback = address.is_local();
         self.policy_files = self.policy.open(context).await?;
         self.state_keys = match &self.state_key_file {
             Some(path) => Some(StateKeys::read(&context.environment.cwd.join(path))?),
@@ -233,6 +253,11 @@ impl BridgeCommand {
         let mut reloader = Reloader::new(&self, &address, context)?;
         let servers = upstreams::find(&self, &address, context, reloader.warnings())?;
         let _ = self.exchanges_tokens.set(servers.exchange_tokens());
+        let pages = servers.has_caller_logins().then(|| {
+            let client = servers.connect_client(context)?;
+            ConnectPages::for_callers(access.authorization.as_ref(), client)
+        });
+        let _ = self.connect.set(pages.transpose()?);
         if let Some(authorization) = &mut access.authorization {
             authorization.allows_token_exchange = servers.exchange_tokens();
         }
@@ -281,6 +306,10 @@ impl BridgeCommand {
             let mut http = listener
                 .into_server(gateway.server(), &settings, context)?
                 .readiness(move || readiness.is_ready());
+            if let Some(pages) = self.connect.get().and_then(Option::as_ref) {
+                pages.set_origin(http.origin(access));
+                http = http.web_pages(pages.clone());
+            }
             let named = http.named_servers(access);
             let serve_each = || {
                 let names = gateway.status().into_iter().map(|server| server.name);

@@ -7,9 +7,9 @@ use std::{
 use tokio::{net::TcpListener, sync::oneshot};
 use turnbuckle_server::{
     Server,
-    http::{Http, HttpSse, PathServers},
+    http::{Http, HttpSse, PathServers, WebPages},
 };
-use turnbuckle_text::percent;
+use turnbuckle_text::{percent, url::HttpUrl};
 
 use super::{
     ClientAccess,
@@ -113,6 +113,25 @@ impl HttpServer {
     pub(crate) fn readiness(mut self, is_ready: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.http = self.http.readiness_path("/readyz", is_ready);
         self
+    }
+
+    /// Also serves web pages.
+    #[allow(dead_code, reason = "used by the optional command `bridge`")]
+    pub(crate) fn web_pages(mut self, pages: impl WebPages) -> Self {
+        self.http = self.http.web_pages(pages);
+        self
+    }
+
+    /// Returns the origin that browsers use: that of the audience, or the listen address.
+    #[allow(dead_code, reason = "used by the optional command `bridge`")]
+    pub(crate) fn origin(&self, access: &ClientAccess) -> String {
+        let authority = &self.authorities[0];
+        let authorization = access.authorization.as_ref();
+        let url = authorization.map(|authorization| authorization.resource(authority));
+        let origin = url
+            .as_deref()
+            .and_then(|url| Some(HttpUrl::parse(url).ok()?.origin));
+        origin.map_or_else(|| format!("http://{authority}"), str::to_owned)
     }
 
     /// Also serves the servers at `/mcp/NAME` that the returned value gets, to the same callers.

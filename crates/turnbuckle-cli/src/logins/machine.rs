@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use turnbuckle_auth::{
     Scopes, Secret,
-    client::{GrantType, OAuth, TokenExchange},
+    client::{GrantType, OAuth, TokenExchange, UserLogins},
     jwt::{SignatureAlgorithm, SigningKey},
 };
 use turnbuckle_client::http::{HttpFetcher, HttpTarget};
 
-use super::{CallerHttp, MachineClient, stored_login::fetcher};
+use super::{
+    CallerHttp, MachineClient,
+    stored_login::{fetcher, open_store},
+};
 use crate::{
     context::CommandContext,
     error::{CliError, Result},
@@ -69,6 +72,32 @@ pub(crate) fn exchanging_http(
         let credentials = exchange.caller(key, newest_token);
         http.clone().authorization(credentials)
     }))
+}
+
+/// Returns the logins of each caller at a server. They are in the same file as those of the user of this program.
+pub(crate) fn user_logins(
+    http_entry: &HttpEntry,
+    client: &MachineClient,
+    context: &CommandContext,
+) -> Result<UserLogins> {
+    let mut oauth =
+        OAuth::new(&http_entry.url, fetcher(&http_entry.url)?).client_name("Turnbuckle bridge");
+    if let Some(store) = open_store(context) {
+        oauth = oauth.store(store);
+    }
+    if !client.id.is_empty() {
+        oauth = oauth.client_id(&client.id);
+    }
+    if let Some(secret) = &client.secret {
+        oauth = oauth.client_secret(secret.clone());
+    }
+    if let Some(issuer) = &client.issuer {
+        oauth = oauth.issuer(issuer);
+    }
+    if let Some(scopes) = requested_scopes(client)? {
+        oauth = oauth.scopes(scopes);
+    }
+    Ok(UserLogins::new(oauth))
 }
 
 fn requested_scopes(machine: &MachineClient) -> Result<Option<Scopes>> {

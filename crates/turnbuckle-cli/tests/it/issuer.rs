@@ -10,7 +10,8 @@ use std::{
 use serde_json::{Map, Value, json};
 use turnbuckle_auth::jwt::SigningKey;
 
-/// An authorization server with metadata, keys and a token endpoint for exchanges.
+/// An authorization server with metadata, keys and a token endpoint for exchanges and codes. A code is the name of a user.
+#[derive(Clone)]
 pub(crate) struct Issuer {
     pub(crate) url: String,
     key: SigningKey,
@@ -29,25 +30,45 @@ impl Issuer {
             "authorization_endpoint": format!("{url}/authorize"),
             "token_endpoint": format!("{url}/token"),
             "response_types_supported": ["code"],
+            "code_challenge_methods_supported": ["S256"],
         });
         let keys = json!({ "keys": [key.public_jwk()] });
         let exchanges = Arc::<Mutex<Vec<String>>>::default();
         let received = Arc::clone(&exchanges);
+        let this = Self {
+            url,
+            key,
+            exchanges,
+        };
+        let issuer = this.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 serve(stream.unwrap(), |path, body| match path {
                     "/.well-known/oauth-authorization-server" => ("200 OK", metadata.clone()),
                     "/keys" => ("200 OK", keys.clone()),
+                    "/token" if body.contains("grant_type=authorization_code") => {
+                        issuer.redeem(body)
+                    }
                     "/token" => exchange(body, &received),
                     _ => ("404 Not Found", json!({})),
                 });
             }
         });
-        Self {
-            url,
-            key,
-            exchanges,
-        }
+        this
+    }
+
+    /// Issues a token for the user that the code names, and for the requested resource.
+    fn redeem(&self, form: &str) -> (&'static str, Value) {
+        let field = |name: &str| {
+            let mut pairs = turnbuckle_text::percent::form_pairs(form);
+            let found = pairs.find(|(own, _)| own == name);
+            found.unwrap().1
+        };
+        let token = self.token(&field("code"), &field("resource"));
+        (
+            "200 OK",
+            json!({ "access_token": token, "token_type": "Bearer" }),
+        )
     }
 
     /// Returns a token for an audience.

@@ -10,6 +10,8 @@ mod bridge_config;
 mod bridge_front;
 #[cfg(target_os = "linux")]
 mod bridge_hostile;
+#[cfg(feature = "tls")]
+mod bridge_logins;
 mod bridge_paths;
 mod bridge_policy;
 #[cfg(target_os = "linux")]

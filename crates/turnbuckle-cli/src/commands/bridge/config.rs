@@ -14,7 +14,8 @@ use toml::Spanned;
 use turnbuckle_protocol::json::JsonError;
 
 pub(super) use super::server_section::{
-    AuthKind, AuthSection, PolicySection, RateSection, SHARED_EXCHANGE, ServerSection,
+    AuthKind, AuthSection, ConnectSection, PolicySection, RateSection, SHARED_EXCHANGE,
+    SHARED_LOGINS, ServerSection,
 };
 use crate::{
     environment::Environment,
@@ -34,6 +35,8 @@ pub(super) struct BridgeConfig {
     /// The sections of servers, in the order of the file.
     pub(super) servers: Vec<NamedSection>,
     pub(super) policy: PolicySection,
+    /// The client that finds out who is at a browser.
+    pub(super) connect: Option<ConnectSection>,
     file: ConfigText,
 }
 
@@ -61,6 +64,7 @@ struct BridgeFile {
     servers: BTreeMap<Spanned<String>, ServerSection>,
     #[serde(default)]
     policy: PolicySection,
+    connect: Option<ConnectSection>,
 }
 
 impl BridgeConfig {
@@ -131,6 +135,7 @@ impl BridgeConfig {
         Ok(Self {
             servers,
             policy: parsed.policy,
+            connect: parsed.connect,
             file,
         })
     }

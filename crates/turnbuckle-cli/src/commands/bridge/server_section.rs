@@ -60,6 +60,18 @@ pub(in super::super) struct RateSection {
 pub(in super::super) const SHARED_EXCHANGE: &str =
     "with `exchange`, callers cannot share a connection (`all`)";
 
+/// The reason that all callers cannot share a server with logins of each caller.
+pub(in super::super) const SHARED_LOGINS: &str =
+    "with `per-user`, callers cannot share a connection (`all`)";
+
+/// The client that the bridge is at the issuer of callers, to find out who is at a browser.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(in super::super) struct ConnectSection {
+    pub(in super::super) client_id: String,
+    pub(in super::super) client_secret_file: Option<PathBuf>,
+}
+
 /// How the bridge authenticates at a server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -93,6 +105,8 @@ pub(in super::super) enum AuthKind {
     TokenFile,
     /// A token for each caller, in exchange for the token of the caller.
     Exchange,
+    /// A login of each caller, with an account of its own.
+    PerUser,
 }
 
 /// A setting that cannot be used.
@@ -209,6 +223,17 @@ impl AuthSection {
         if has_client && self.client_secret_file.is_some() == self.client_key_file.is_some() {
             return Err("either `client-secret-file` or `client-key-file` is needed".to_owned());
         }
+        if self.kind == AuthKind::PerUser && matches!(share, Some(ShareOption::All)) {
+            return Err(SHARED_LOGINS.to_owned());
+        }
+        if self.kind == AuthKind::PerUser && self.client_id.is_none() {
+            let needing = [
+                ("client-secret-file", self.client_secret_file.is_some()),
+                ("issuer", self.issuer.is_some()),
+            ];
+            let key = needing.into_iter().find(|(_, is_given)| *is_given);
+            return key.map_or(Ok(()), |(key, _)| Err(format!("`{key}` needs `client-id`")));
+        }
         if self.kind != AuthKind::Exchange {
             return Ok(());
         }
@@ -236,6 +261,7 @@ impl AuthSection {
         ];
         let (required, allowed): (&[&str], &[&str]) = match self.kind {
             AuthKind::Login => (&[], &[]),
+            AuthKind::PerUser => (&[], &["client-id", "client-secret-file", "issuer", "scope"]),
             AuthKind::TokenFile => (&["file"], &[]),
             AuthKind::ClientCredentials => (
                 &["client-id"],

@@ -16,7 +16,11 @@ use turnbuckle_text::url::HttpUrl;
 
 use super::{
     BridgeCommand, ShareOption,
-    config::{AuthKind, AuthSection, BridgeConfig, NamedSection, RateSection, SHARED_EXCHANGE},
+    config::{
+        AuthKind, AuthSection, BridgeConfig, ConnectSection, NamedSection, RateSection,
+        SHARED_EXCHANGE, SHARED_LOGINS,
+    },
+    connect::ConnectPages,
     server_files::{self, ServerFiles},
     token_file::TokenFile,
 };
@@ -65,6 +69,8 @@ pub(super) struct BridgedServers {
     rate: Option<RateSection>,
     /// The tool lock of the configuration file.
     pub(super) lock: Option<PathBuf>,
+    /// The client that finds out who is at a browser, with an absolute path.
+    connect: Option<ConnectSection>,
 }
 
 impl BridgedServers {
@@ -166,6 +172,13 @@ pub(super) fn find(
         servers,
         rate: files.config.policy.rate,
         lock: files.config.lock_path(&context.environment),
+        connect: files.config.connect.clone().map(|mut connect| {
+            let file = connect.client_secret_file.as_mut();
+            if let Some(file) = file {
+                *file = files.config.resolve_path(file, &context.environment);
+            }
+            connect
+        }),
     })
 }
 
@@ -182,6 +195,10 @@ fn settings(
     if let Some(auth) = &mut auth {
         if auth.kind == AuthKind::Exchange {
             check_exchange(bridge).map_err(|reason| config.error(section, reason))?;
+        }
+        if auth.kind == AuthKind::PerUser {
+            let checked = check_per_user(bridge, config.connect.is_some());
+            checked.map_err(|reason| config.error(section, reason))?;
         }
         if matches!(resolved, ResolvedTarget::Local(_)) {
             let reason = "`auth` is only for servers on HTTP";
@@ -243,7 +260,62 @@ fn check_exchange(bridge: &BridgeCommand) -> std::result::Result<(), &'static st
     Ok(())
 }
 
+/// Returns why callers cannot log in with accounts of their own.
+fn check_per_user(
+    bridge: &BridgeCommand,
+    has_connect_client: bool,
+) -> std::result::Result<(), &'static str> {
+    if !bridge.listens_on_tcp {
+        return Err("`per-user` needs a bridge on HTTP, where users log in; use `login` here");
+    }
+    if bridge.has_issued_tokens {
+        if !has_connect_client {
+            return Err(
+                "`per-user` needs `[connect] client-id`, the client that this bridge is at --auth-issuer",
+            );
+        }
+    } else if bridge.has_authenticated_callers {
+        return Err(
+            "`per-user` needs callers with tokens of an issuer, where they can log in with a browser too: start the bridge with --auth-issuer",
+        );
+    } else if !bridge.listens_on_loopback {
+        return Err(
+            "without --auth-issuer, `per-user` is only for a bridge on a loopback address: nothing shows who is at a browser",
+        );
+    }
+    if matches!(bridge.share, Some(ShareOption::All)) {
+        return Err(SHARED_LOGINS);
+    }
+    if bridge.connect.get().is_some_and(Option::is_none) {
+        return Err("start the bridge again for the first server with `per-user`");
+    }
+    Ok(())
+}
+
 impl BridgedServers {
+    /// Returns whether callers log in to a server with accounts of their own.
+    pub(super) fn has_caller_logins(&self) -> bool {
+        let is_per_user = |server: &BridgedServer| {
+            let auth = server.settings.auth.as_ref();
+            auth.is_some_and(|auth| auth.kind == AuthKind::PerUser)
+        };
+        self.servers.iter().any(is_per_user)
+    }
+
+    /// Returns the id and the secret of the client that finds out who is at a browser.
+    pub(super) fn connect_client(
+        &self,
+        context: &CommandContext,
+    ) -> Result<Option<(String, Option<Secret>)>> {
+        let Some(connect) = &self.connect else {
+            return Ok(None);
+        };
+        let file = connect.client_secret_file.as_deref();
+        let secret = file.map(|file| credentials::read_secret(file, context));
+        let secret = secret.transpose()?.map(|text| Secret::new(text.trim_end()));
+        Ok(Some((connect.client_id.clone(), secret)))
+    }
+
     /// Returns whether a server needs the tokens of callers.
     pub(super) fn exchange_tokens(&self) -> bool {
         self.servers.iter().any(BridgedServer::exchanges_tokens)
@@ -266,6 +338,14 @@ impl BridgedServer {
             UpstreamConnection::Http(http_entry) => match &settings.auth {
                 Some(auth) if auth.kind == AuthKind::Exchange => {
                     self.exchanging_upstream(auth, http_entry, context)?
+                }
+                Some(auth) if auth.kind == AuthKind::PerUser => {
+                    let client = machine_client(auth, context)?;
+                    let pages = bridge.connect.get().and_then(Option::as_ref);
+                    let create = |pages: &ConnectPages| {
+                        pages.upstream(&self.name, http_entry, &client, context)
+                    };
+                    pages.map_or_else(|| Err(credentials_of_callers()), create)?
                 }
                 _ => {
                     let http = self.authorized_http(http_entry, context).await?;
@@ -359,9 +439,7 @@ impl BridgedServer {
             Some((AuthKind::ClientCredentials, auth)) => {
                 logins::machine_http(http_entry, &machine_client(auth, context)?, context)
             }
-            Some((AuthKind::Exchange, _)) => Err(CliError::could_not_run(
-                "the credentials of the server are those of each caller",
-            )),
+            Some((AuthKind::Exchange | AuthKind::PerUser, _)) => Err(credentials_of_callers()),
         }
     }
 
@@ -394,6 +472,10 @@ impl BridgedServer {
         let auth = self.settings.auth.as_ref();
         auth.is_some_and(|auth| auth.kind != AuthKind::Login)
     }
+}
+
+fn credentials_of_callers() -> CliError {
+    CliError::could_not_run("the credentials of the server are those of each caller")
 }
 
 /// What callers read if the bridge got no token for them.
