@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use turnbuckle_protocol::{Principal, Revision, RpcError, types::TaskSupport};
+use turnbuckle_protocol::{Principal, RpcError, types::TaskSupport};
 use turnbuckle_store::{ListDigest, ServerChange};
 
 use crate::{
@@ -503,8 +503,8 @@ impl<T: CatalogEntry> EntryTable<T> {
 /// Returns the digest of an item as clients of both eras get it.
 fn item_digest(item: &impl CatalogEntry) -> ListDigest {
     let mut written = Vec::new();
-    for revision in [Revision::LATEST_LEGACY, Revision::MODERN] {
-        item.write(RevisionRules::for_revision(revision), &mut written);
+    for rules in RevisionRules::newest_of_each_era() {
+        item.write(rules, &mut written);
     }
     short_digest(Sha256::new().chain_update(&written))
 }

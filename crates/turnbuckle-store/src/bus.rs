@@ -1,15 +1,8 @@
 //! Publishes server changes to all subscribers.
 
-use std::{
-    fmt,
-    future::poll_fn,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{fmt, sync::Arc};
 
-use tokio::sync::broadcast::{Receiver, error::RecvError};
-
-use crate::{BoxFuture, StoreError, TaskRecord};
+use crate::{BoxFuture, LogSubscription, StoreError, TaskRecord};
 
 /// A log of changes, in one order for all subscribers, in this process and in others that share the store.
 ///
@@ -32,7 +25,7 @@ pub trait ChangeBus: Send + Sync {
 
     /// Returns a position before every change that is published after this call returns.
     ///
-    /// This is the newest change that this process knows of; others may have published newer ones.
+    /// This is the newest change that this process has seen; others may have published newer ones.
     fn position(&self) -> Position;
 
     /// Returns the changes after a position, oldest first and at most `limit`.
@@ -42,7 +35,7 @@ pub trait ChangeBus: Send + Sync {
         &self,
         position: Position,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Option<Vec<(Position, ServerChange)>>, StoreError>>;
+    ) -> BoxFuture<'_, Result<Option<Vec<PositionedChange>>, StoreError>>;
 }
 
 /// The position of a change in the log of a [`ChangeBus`]. Later changes have higher positions.
@@ -69,6 +62,9 @@ impl fmt::Display for Position {
         self.0.fmt(f)
     }
 }
+
+/// A change and its position in the log.
+pub type PositionedChange = (Position, ServerChange);
 
 /// Identifies the contents of a list, for [`ChangeBus::publish_list`].
 ///
@@ -168,101 +164,5 @@ pub enum ChangeTarget {
     Sessionless(Option<Arc<str>>),
 }
 
-/// A subscriber was too slow, or the store lost the connection to its log, and missed changes. The next call returns the
-/// oldest change that is still available.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("missed {missed} changes")]
-pub struct SubscriberLagged {
-    /// The number of missed changes.
-    pub missed: u64,
-}
-
 /// A subscription to a [`ChangeBus`].
-///
-/// After the bus is dropped, a subscription stays pending; it does not end.
-pub struct BusSubscription {
-    state: SubscriptionState,
-}
-
-type PositionedChange = (Position, ServerChange);
-
-enum SubscriptionState {
-    /// No receive is in progress.
-    Idle(Receiver<PositionedChange>),
-    /// The receiver is inside a future that has registered the waker and returns it with the result.
-    Waiting(
-        BoxFuture<
-            'static,
-            (
-                Result<PositionedChange, RecvError>,
-                Receiver<PositionedChange>,
-            ),
-        >,
-    ),
-    /// The bus was dropped.
-    Closed,
-}
-
-impl BusSubscription {
-    /// Creates a subscription from `receiver`, which the store feeds with the changes of its log, in order.
-    pub fn new(receiver: Receiver<(Position, ServerChange)>) -> Self {
-        Self {
-            state: SubscriptionState::Idle(receiver),
-        }
-    }
-
-    /// Waits for the next change. Cancel-safe: dropping the future loses no change.
-    pub async fn next(&mut self) -> Result<(Position, ServerChange), SubscriberLagged> {
-        poll_fn(|cx| self.poll_next(cx)).await
-    }
-
-    /// Polls for the next change and registers the waker of `cx` if none is available.
-    pub fn poll_next(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(Position, ServerChange), SubscriberLagged>> {
-        loop {
-            match std::mem::replace(&mut self.state, SubscriptionState::Closed) {
-                SubscriptionState::Closed => return Poll::Pending,
-                SubscriptionState::Idle(receiver) => {
-                    self.state = SubscriptionState::Waiting(wait(receiver));
-                }
-                SubscriptionState::Waiting(mut waiting) => {
-                    let Poll::Ready((result, receiver)) = waiting.as_mut().poll(cx) else {
-                        self.state = SubscriptionState::Waiting(waiting);
-                        return Poll::Pending;
-                    };
-                    self.state = SubscriptionState::Idle(receiver);
-                    match result {
-                        Ok(change) => return Poll::Ready(Ok(change)),
-                        Err(RecvError::Lagged(missed)) => {
-                            return Poll::Ready(Err(SubscriberLagged { missed }));
-                        }
-                        Err(RecvError::Closed) => self.state = SubscriptionState::Closed,
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn wait(
-    mut receiver: Receiver<PositionedChange>,
-) -> BoxFuture<
-    'static,
-    (
-        Result<PositionedChange, RecvError>,
-        Receiver<PositionedChange>,
-    ),
-> {
-    Box::pin(async move { (receiver.recv().await, receiver) })
-}
-
-impl std::fmt::Debug for BusSubscription {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BusSubscription").finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests;
+pub type BusSubscription = LogSubscription<PositionedChange>;

@@ -8,6 +8,7 @@
 mod bus;
 mod claims;
 mod concurrency;
+mod control;
 mod events;
 mod request_states;
 mod sessions;
@@ -18,6 +19,7 @@ use std::time::Duration;
 pub use bus::bus;
 pub use claims::claims;
 pub use concurrency::concurrency;
+pub use control::control;
 pub use events::events;
 pub use request_states::request_states;
 pub use sessions::sessions;

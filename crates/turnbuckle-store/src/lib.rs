@@ -1,12 +1,13 @@
 //! Storage for the state of a server.
 //!
-//! Six small traits, each with an implementation in [`memory`]. A shared database can implement the same traits when
+//! Seven small traits, each with an implementation in [`memory`]. A shared database can implement the same traits when
 //! several processes serve one endpoint. This crate uses the types of the protocol; it does not depend on transports,
 //! handlers or tools.
 //!
 //! - [`SessionStore`]: sessions, as negotiated by `initialize`.
 //! - [`EventStore`]: events sent on streams, for clients that resume a stream.
 //! - [`ChangeBus`]: a log of changes, read by all subscribers.
+//! - [`ControlLog`]: messages about single sessions, to all processes.
 //! - [`RequestStateStore`]: request state that is too large to send to the client.
 //! - [`ClaimStore`]: effects that must happen once.
 //! - [`TaskStore`]: calls that complete later.
@@ -17,6 +18,7 @@ mod bus;
 mod claims;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod control;
 mod error;
 mod events;
 mod id;
@@ -24,15 +26,17 @@ mod limits;
 pub mod memory;
 mod request_state;
 mod session;
+mod subscription;
 mod task;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
 pub use bus::{
-    BusSubscription, ChangeBus, ChangeTarget, ListDigest, Position, ServerChange, SubscriberLagged,
+    BusSubscription, ChangeBus, ChangeTarget, ListDigest, Position, PositionedChange, ServerChange,
     TargetedChange,
 };
 pub use claims::{ClaimStatus, ClaimStore, ClaimToken};
+pub use control::{ControlLog, ControlMessage, ControlSubscription};
 pub use error::StoreError;
 pub use events::{
     EventId, EventIdText, EventReplay, EventStore, InvalidEventId, StoredEvent, StreamId,
@@ -46,6 +50,7 @@ pub use session::{
     ClientProfile, RequiredSpace, SessionId, SessionOwner, SessionRecord, SessionStore,
     SessionUpdate,
 };
+pub use subscription::{LogSubscription, SubscriberLagged};
 pub use task::{
     NewTask, TaskId, TaskInputResponse, TaskOutcome, TaskRecord, TaskStore, TaskUpdate,
 };
@@ -62,6 +67,8 @@ pub struct Store {
     pub events: Arc<dyn EventStore>,
     /// Change notifications.
     pub bus: Arc<dyn ChangeBus>,
+    /// Messages about single sessions.
+    pub control: Arc<dyn ControlLog>,
     /// Request state that is too large to send to the client.
     pub request_states: Arc<dyn RequestStateStore>,
     /// Effects that must happen once.
@@ -90,6 +97,7 @@ impl Store {
             sessions: Arc::new(memory::MemorySessionStore::new(sessions)),
             events: Arc::new(memory::MemoryEventStore::new(&events)),
             bus: Arc::new(memory::MemoryBus::new(&bus)),
+            control: Arc::new(memory::MemoryControlLog::new(&bus)),
             request_states: Arc::new(memory::MemoryRequestStateStore::new(request_states)),
             claims: Arc::new(memory::MemoryClaimStore::new(claims)),
             tasks: Arc::new(memory::MemoryTaskStore::new(tasks)),

@@ -22,7 +22,7 @@ pub struct StoreLimits {
     pub sessions: SessionLimits,
     /// Limits of the event log.
     pub events: EventLimits,
-    /// Limits of the bus.
+    /// Limits of the bus and of the control log.
     pub bus: BusLimits,
     /// Limits of stored request state.
     pub request_states: RequestStateLimits,
@@ -127,12 +127,12 @@ impl Default for EventLimits {
     }
 }
 
-/// Limits of the change bus.
+/// Limits of the change bus and of the control log.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BusLimits {
-    /// The number of changes in the log, and of those buffered for the slowest subscriber. A subscriber that falls
-    /// further behind gets an error.
+    /// The number of changes in the log of the bus, and of entries buffered for the slowest subscriber of each log. A
+    /// subscriber that falls further behind gets an error.
     pub capacity: usize,
     /// Maximum bytes that the changes in the log refer to, such as URIs. Buffered changes are not counted.
     pub max_log_bytes: usize,

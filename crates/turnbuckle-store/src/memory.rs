@@ -4,6 +4,7 @@
 
 mod bus;
 mod claims;
+mod control;
 mod event_shard;
 mod events;
 mod expiring_map;
@@ -19,6 +20,7 @@ use std::{
 
 pub use bus::MemoryBus;
 pub use claims::MemoryClaimStore;
+pub use control::MemoryControlLog;
 pub use events::MemoryEventStore;
 pub use request_states::MemoryRequestStateStore;
 pub use sessions::MemorySessionStore;

@@ -292,6 +292,11 @@ impl EncodedChange {
             )
     }
 
+    /// Returns the clients that are notified, or `None` for all.
+    pub(crate) fn target(&self) -> Option<&ChangeTarget> {
+        self.target.as_ref()
+    }
+
     /// Returns whether a session may be among those that are notified, as far as its id shows.
     pub(crate) fn may_be_for(&self, session: SessionId) -> bool {
         match &self.target {

@@ -3,8 +3,11 @@
 //! There is one task per endpoint, however many sessions have streams. It starts with the first stream and ends with
 //! the last one, or with the endpoint.
 
+mod interests;
+mod subscribers;
+
 use std::{
-    collections::BTreeMap,
+    collections::HashSet,
     future::poll_fn,
     sync::{
         Arc, Mutex,
@@ -16,11 +19,15 @@ use std::{
 
 use bytes::Bytes;
 use tokio::{
-    task::{JoinHandle, consume_budget},
+    task::{JoinHandle, consume_budget, coop::unconstrained},
     time::{Instant, sleep_until},
 };
-use turnbuckle_store::{BusSubscription, SessionId, SessionRecord, SubscriberLagged};
+use turnbuckle_store::{
+    BusSubscription, ControlMessage, ControlSubscription, SessionId, SessionRecord,
+    SubscriberLagged,
+};
 
+pub(super) use self::subscribers::{ChangeSubscriber, ChangeSubscribers};
 use crate::{
     catalog::subscriptions::EncodedChange,
     http::{
@@ -41,6 +48,9 @@ const MAX_CONCURRENT_SESSIONS: usize = 32;
 /// Number of streams per batch when one event is appended to many of them.
 const MAX_STORE_BATCH: usize = 256;
 
+/// Maximum number of sessions that are read together because their subscriptions changed.
+const MAX_CHANGED_SESSIONS: usize = 1_024;
+
 /// The fan-out task of an endpoint, while it runs.
 #[derive(Default)]
 pub(super) struct ChangeFanout {
@@ -51,8 +61,9 @@ pub(super) struct ChangeFanout {
 pub(super) fn start(endpoint: &Arc<Endpoint>) {
     let mut task = lock(&endpoint.change_fanout.task);
     if task.as_ref().is_none_or(JoinHandle::is_finished) {
-        let changes = endpoint.server.store_ref().bus.subscribe();
-        *task = Some(tokio::spawn(run(endpoint.clone(), changes)));
+        let store = endpoint.server.store_ref();
+        let (changes, control) = (store.bus.subscribe(), store.control.subscribe());
+        *task = Some(tokio::spawn(run(endpoint.clone(), changes, control)));
     }
 }
 
@@ -71,16 +82,23 @@ pub(super) async fn finish(
     }
 }
 
-async fn run(endpoint: Arc<Endpoint>, mut changes: BusSubscription) {
+async fn run(
+    endpoint: Arc<Endpoint>,
+    mut changes: BusSubscription,
+    mut control: ControlSubscription,
+) {
     let mut next_idle_check = Instant::now() + IDLE_CHECK_INTERVAL;
     loop {
         tokio::select! {
             biased;
             () = endpoint.closed() => break,
             change = changes.next() => {
-                let subscribers = endpoint.active_sessions.subscribers();
-                let change = change.map(|(_, change)| EncodedChange::new(change));
-                notify_all(&endpoint, &subscribers, &change).await;
+                // A session that subscribed before the change is notified of it.
+                read_changed_sessions(&endpoint, &mut control, None).await;
+                notify(&endpoint, change.map(|(_, change)| EncodedChange::new(change))).await;
+            }
+            message = control.next() => {
+                read_changed_sessions(&endpoint, &mut control, Some(message)).await;
             }
             () = sleep_until(next_idle_check) => {
                 next_idle_check = Instant::now() + IDLE_CHECK_INTERVAL;
@@ -127,27 +145,102 @@ async fn end_streams(
     }
 }
 
-/// Notifies every session with a GET stream of a change.
+/// Handles a control message and those that are ready: reads the sessions with changed subscriptions again.
+async fn read_changed_sessions(
+    endpoint: &Endpoint,
+    control: &mut ControlSubscription,
+    first: Option<Result<ControlMessage, SubscriberLagged>>,
+) {
+    let subscribers = endpoint.active_sessions.subscriber_table();
+    let mut changed = HashSet::new();
+    let mut next = first;
+    loop {
+        let message = match next.take() {
+            Some(message) => message,
+            // The budget of the task would hide messages that are ready.
+            None => match unconstrained(poll_fn(|cx| Poll::Ready(control.poll_next(cx)))).await {
+                Poll::Ready(message) => message,
+                Poll::Pending => break,
+            },
+        };
+        match message {
+            Ok(ControlMessage::SubscriptionsChanged { session }) => {
+                changed.insert(session);
+            }
+            Ok(_) => {}
+            Err(SubscriberLagged { .. }) => subscribers.forget_interests(),
+        }
+        if changed.len() > MAX_CHANGED_SESSIONS {
+            // Each is read when a change may concern it.
+            subscribers.forget_interests();
+            return;
+        }
+    }
+    for session_id in changed {
+        if let Some(session) = endpoint.active_sessions.find(&session_id)
+            && session.subscriber_key.get().is_some()
+        {
+            read_interests(endpoint, &session_id, &session).await;
+        }
+    }
+}
+
+/// Reads what a session with a GET stream is notified of.
+///
+/// If the store fails, the session is read again for the next change.
+pub(super) async fn read_interests(
+    endpoint: &Endpoint,
+    session_id: &SessionId,
+    session: &ActiveSession,
+) {
+    let subscribers = endpoint.active_sessions.subscriber_table();
+    let read = subscribers.begin_read();
+    match endpoint.server.store_ref().sessions.load(session_id).await {
+        Ok(Some(record)) => subscribers.set_interests(*session_id, session, &record, read),
+        // Found to have ended when it is notified, or by the reader of its stream.
+        Ok(None) => {}
+        Err(error) => {
+            tracing::warn!(%error, "cannot read the subscriptions of a session");
+            subscribers.forget_interests_of(session);
+        }
+    }
+}
+
+/// Notifies the sessions with a GET stream that a change concerns.
+async fn notify(endpoint: &Endpoint, change: Result<EncodedChange, SubscriberLagged>) {
+    match &change {
+        Ok(announcement) if !announcement.is_list_change() => {
+            let subscribers = endpoint.active_sessions.subscriber_table();
+            let concerned = subscribers.concerned_by(announcement);
+            notify_each(endpoint, &concerned.iter().collect::<Vec<_>>(), &change).await;
+        }
+        _ => notify_all(endpoint, &endpoint.active_sessions.subscribers(), &change).await,
+    }
+}
+
+/// Notifies every session with a GET stream of a list change, or of everything.
 async fn notify_all(
     endpoint: &Endpoint,
     subscribers: &[ChangeSubscriber],
     change: &Result<EncodedChange, SubscriberLagged>,
 ) {
     let remaining = match change {
-        Ok(announcement) if announcement.is_list_change() => {
-            notify_direct(endpoint, subscribers, announcement).await
-        }
-        Ok(announcement) => {
-            let may_be_notified =
-                |subscriber: &&ChangeSubscriber| announcement.may_be_for(subscriber.session_id);
-            subscribers.iter().filter(may_be_notified).collect()
-        }
+        Ok(announcement) => notify_direct(endpoint, subscribers, announcement).await,
         Err(SubscriberLagged { .. }) => subscribers.iter().collect(),
     };
+    notify_each(endpoint, &remaining, change).await;
+}
+
+/// Notifies sessions that need a lookup each.
+async fn notify_each(
+    endpoint: &Endpoint,
+    remaining: &[&ChangeSubscriber],
+    change: &Result<EncodedChange, SubscriberLagged>,
+) {
     let next = AtomicUsize::new(0);
     // Concurrently, so that a slow store lookup delays few other sessions.
     let mut workers: Vec<_> =
-        std::iter::repeat_with(|| run_notify_worker(endpoint, &remaining, &next, change))
+        std::iter::repeat_with(|| run_notify_worker(endpoint, remaining, &next, change))
             .map(Box::pin)
             .take(remaining.len().min(MAX_CONCURRENT_SESSIONS))
             .collect();
@@ -230,6 +323,8 @@ async fn notify_session(
     change: &Result<EncodedChange, SubscriberLagged>,
 ) {
     let server = &endpoint.server;
+    let subscribers = endpoint.active_sessions.subscriber_table();
+    let read = subscribers.begin_read();
     let record = match server.store_ref().sessions.load(session_id).await {
         Ok(Some(record)) => record,
         Ok(None) => {
@@ -244,6 +339,7 @@ async fn notify_session(
             return;
         }
     };
+    subscribers.set_unknown_interests(*session_id, session, &record, read);
     session.get_streams.set_receives_list_changes();
     let missed: Vec<_>;
     let announcements = match change {
@@ -297,106 +393,6 @@ impl GeneralChannel for ActiveSessionGuard {
         Box::pin(async move {
             send_to_session(&self.endpoint, &self.session_id, &self.session, &message).await;
         })
-    }
-}
-
-/// The sessions that have GET streams.
-#[derive(Default)]
-pub(super) struct ChangeSubscribers {
-    table: Mutex<SubscriberTable>,
-}
-
-/// The subscribers and a cached snapshot of them.
-///
-/// Ordered by insertion: the data of the sessions is in about that order in memory, and iterating in another order is
-/// slower.
-#[derive(Default)]
-struct SubscriberTable {
-    entries: BTreeMap<u64, (SessionId, Arc<ActiveSession>)>,
-    next_key: u64,
-    /// Created for the first change, and reused until a stream is opened or ends: most changes go to the same streams as the
-    /// previous one.
-    snapshot: SubscriberSnapshot,
-}
-
-type SubscriberSnapshot = Option<Arc<[ChangeSubscriber]>>;
-
-/// A session with its streams, as needed to notify it.
-pub(super) struct ChangeSubscriber {
-    pub(super) session_id: SessionId,
-    pub(super) session: Arc<ActiveSession>,
-    /// Its newest stream when the snapshot was taken.
-    pub(super) newest: Option<Arc<StreamChannel>>,
-}
-
-impl ChangeSubscribers {
-    /// Adds a session that opened a stream.
-    pub(super) fn stream_added(&self, session_id: SessionId, session: &Arc<ActiveSession>) {
-        // A snapshot may be large, so it is dropped after the lock is released.
-        let _stale_snapshot = lock(&self.table).stream_added(session_id, session);
-    }
-
-    /// Updates a session after some of its streams ended. A closed session or one without streams is removed.
-    pub(super) fn streams_removed(&self, session: &ActiveSession) {
-        let _stale_snapshot = lock(&self.table).streams_removed(session);
-    }
-
-    /// Removes all subscribers.
-    pub(super) fn clear(&self) {
-        let _stale_snapshot = std::mem::take(&mut *lock(&self.table));
-    }
-
-    /// Returns all subscribers in insertion order.
-    pub(super) fn snapshot(&self) -> Arc<[ChangeSubscriber]> {
-        lock(&self.table).snapshot()
-    }
-
-    /// Returns whether the table is empty.
-    pub(super) fn is_empty(&self) -> bool {
-        lock(&self.table).entries.is_empty()
-    }
-}
-
-impl SubscriberTable {
-    fn stream_added(
-        &mut self,
-        session_id: SessionId,
-        session: &Arc<ActiveSession>,
-    ) -> SubscriberSnapshot {
-        let key = *session.subscriber_key.get_or_init(|| {
-            self.next_key += 1;
-            self.next_key
-        });
-        self.entries
-            .entry(key)
-            .or_insert_with(|| (session_id, session.clone()));
-        self.snapshot.take()
-    }
-
-    fn streams_removed(&mut self, session: &ActiveSession) -> SubscriberSnapshot {
-        let key = session.subscriber_key.get()?;
-        // A stream that is being opened concurrently is added afterwards.
-        if session.is_closed() || session.get_streams.is_empty() {
-            self.entries.remove(key);
-        }
-        self.snapshot.take()
-    }
-
-    fn snapshot(&mut self) -> Arc<[ChangeSubscriber]> {
-        let entries = &self.entries;
-        self.snapshot
-            .get_or_insert_with(|| entries.values().map(ChangeSubscriber::new).collect())
-            .clone()
-    }
-}
-
-impl ChangeSubscriber {
-    fn new((session_id, session): &(SessionId, Arc<ActiveSession>)) -> Self {
-        Self {
-            session_id: *session_id,
-            session: session.clone(),
-            newest: session.get_streams.newest(),
-        }
     }
 }
 

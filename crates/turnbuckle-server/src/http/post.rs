@@ -2,7 +2,7 @@
 
 mod batch;
 mod call_set;
-mod session;
+pub(super) mod session;
 mod session_response;
 mod sessionless;
 mod stateless;

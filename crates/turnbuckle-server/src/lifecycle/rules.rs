@@ -61,6 +61,11 @@ impl RevisionRules {
         Revision::stateless_from_name(date).map(Self::for_revision)
     }
 
+    /// Returns the rules of the newest legacy revision and of the newest revision.
+    pub(crate) fn newest_of_each_era() -> [&'static Self; 2] {
+        [Revision::LATEST_LEGACY, Revision::MODERN].map(Self::for_revision)
+    }
+
     /// Returns the rules of a revision.
     pub(crate) fn for_revision(revision: Revision) -> &'static Self {
         &RULES[revision.index()]

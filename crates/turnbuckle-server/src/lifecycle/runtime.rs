@@ -339,6 +339,11 @@ impl PendingUrlElicitations {
         open.push_back(id.to_owned());
     }
 
+    /// Returns whether an elicitation is pending.
+    pub(crate) fn is_pending(&self, id: &str) -> bool {
+        lock(&self.open).iter().any(|pending_id| pending_id == id)
+    }
+
     /// Removes an elicitation. Returns whether it was pending.
     pub(crate) fn end(&self, id: &str) -> bool {
         let mut open = lock(&self.open);
@@ -356,8 +361,11 @@ mod tests {
         let pending = PendingUrlElicitations::default();
         pending.begin("a");
 
+        assert!(!pending.is_pending("b"));
         assert!(!pending.end("b"));
+        assert!(pending.is_pending("a"));
         assert!(pending.end("a"));
+        assert!(!pending.is_pending("a"));
         assert!(!pending.end("a"));
     }
 

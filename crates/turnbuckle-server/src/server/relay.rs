@@ -22,7 +22,7 @@ use turnbuckle_protocol::{
 use turnbuckle_store::SessionId;
 pub use turnbuckle_store::{ChangeTarget, ServerChange};
 
-pub(crate) use self::targets::is_target;
+pub(crate) use self::targets::{is_target, principal_target};
 pub use self::{general_stream::GeneralStream, tasks::WatchedTasks};
 use crate::{
     ClientRequestError, Context,

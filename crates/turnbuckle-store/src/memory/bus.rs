@@ -9,8 +9,8 @@ use tokio::{sync::broadcast, time::Instant};
 
 use super::{lock, ready};
 use crate::{
-    BoxFuture, BusLimits, BusSubscription, ChangeBus, ListDigest, Position, ServerChange,
-    StoreError,
+    BoxFuture, BusLimits, BusSubscription, ChangeBus, ListDigest, Position, PositionedChange,
+    ServerChange, StoreError,
 };
 
 /// A [`ChangeBus`] for subscribers in this process.
@@ -20,7 +20,7 @@ use crate::{
 pub struct MemoryBus {
     /// Created with the first subscriber, because the channel allocates all slots at once and many servers never have
     /// one.
-    sender: OnceLock<broadcast::Sender<(Position, ServerChange)>>,
+    sender: OnceLock<broadcast::Sender<PositionedChange>>,
     /// Locked while a change is sent, so that subscribers receive the changes in the order of their positions.
     log: Mutex<ChangeLog>,
     limits: BusLimits,
@@ -95,7 +95,7 @@ impl ChangeLog {
         })
     }
 
-    fn after(&self, position: Position, limit: usize) -> Option<Vec<(Position, ServerChange)>> {
+    fn after(&self, position: Position, limit: usize) -> Option<Vec<PositionedChange>> {
         let newer = self.newest.number().checked_sub(position.number())?;
         let newer = usize::try_from(newer).ok()?;
         let first = self.entries.len().checked_sub(newer)?;
@@ -137,7 +137,7 @@ impl ChangeBus for MemoryBus {
         &self,
         position: Position,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Option<Vec<(Position, ServerChange)>>, StoreError>> {
+    ) -> BoxFuture<'_, Result<Option<Vec<PositionedChange>>, StoreError>> {
         ready(move || Ok(lock(&self.log).after(position, limit)))
     }
 }

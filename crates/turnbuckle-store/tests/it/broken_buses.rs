@@ -9,7 +9,7 @@ use turnbuckle_store::{
 
 /// What a bus does wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Fault {
+enum Defect {
     None,
     LosesPublishedChanges,
     PublishesTwice,
@@ -24,31 +24,31 @@ enum Fault {
     AfterKnowsEveryPosition,
 }
 
-const FAULTS: [Fault; 11] = [
-    Fault::LosesPublishedChanges,
-    Fault::PublishesTwice,
-    Fault::SubscriptionStartsLate,
-    Fault::IgnoresDigests,
-    Fault::PublishesEachListOnce,
-    Fault::SharesOneDigestBetweenLists,
-    Fault::PositionIsInTheFuture,
-    Fault::AfterIgnoresTheLimit,
-    Fault::AfterIncludesThePosition,
-    Fault::AfterSkipsLostChanges,
-    Fault::AfterKnowsEveryPosition,
+const DEFECTS: [Defect; 11] = [
+    Defect::LosesPublishedChanges,
+    Defect::PublishesTwice,
+    Defect::SubscriptionStartsLate,
+    Defect::IgnoresDigests,
+    Defect::PublishesEachListOnce,
+    Defect::SharesOneDigestBetweenLists,
+    Defect::PositionIsInTheFuture,
+    Defect::AfterIgnoresTheLimit,
+    Defect::AfterIncludesThePosition,
+    Defect::AfterSkipsLostChanges,
+    Defect::AfterKnowsEveryPosition,
 ];
 
 struct BrokenBus {
     inner: Arc<dyn ChangeBus>,
-    fault: Fault,
+    defect: Defect,
 }
 
 impl ChangeBus for BrokenBus {
     fn publish(&self, change: ServerChange) {
         let is_second = |change: &ServerChange| matches!(change, ServerChange::ResourceUpdated { uri } if uri.ends_with("/2"));
-        match self.fault {
-            Fault::LosesPublishedChanges if is_second(&change) => {}
-            Fault::PublishesTwice => {
+        match self.defect {
+            Defect::LosesPublishedChanges if is_second(&change) => {}
+            Defect::PublishesTwice => {
                 self.inner.publish(change.clone());
                 self.inner.publish(change);
             }
@@ -57,12 +57,12 @@ impl ChangeBus for BrokenBus {
     }
 
     fn publish_list(&self, change: ServerChange, digest: ListDigest) {
-        match self.fault {
-            Fault::IgnoresDigests => self.inner.publish(change),
-            Fault::PublishesEachListOnce => {
-                self.inner.publish_list(change, ListDigest::new([0; 16]))
+        match self.defect {
+            Defect::IgnoresDigests => self.inner.publish(change),
+            Defect::PublishesEachListOnce => {
+                self.inner.publish_list(change, ListDigest::new([0; 16]));
             }
-            Fault::SharesOneDigestBetweenLists => {
+            Defect::SharesOneDigestBetweenLists => {
                 self.inner.publish_list(ServerChange::ToolsChanged, digest);
             }
             _ => self.inner.publish_list(change, digest),
@@ -71,7 +71,7 @@ impl ChangeBus for BrokenBus {
 
     fn subscribe(&self) -> BusSubscription {
         let subscription = self.inner.subscribe();
-        if self.fault == Fault::SubscriptionStartsLate {
+        if self.defect == Defect::SubscriptionStartsLate {
             let (sender, receiver) = tokio::sync::broadcast::channel(16);
             let mut changes = subscription;
             tokio::spawn(async move {
@@ -88,8 +88,8 @@ impl ChangeBus for BrokenBus {
 
     fn position(&self) -> Position {
         let position = self.inner.position();
-        match self.fault {
-            Fault::PositionIsInTheFuture => Position::new(position.number() + 1),
+        match self.defect {
+            Defect::PositionIsInTheFuture => Position::new(position.number() + 1),
             _ => position,
         }
     }
@@ -100,36 +100,36 @@ impl ChangeBus for BrokenBus {
         limit: usize,
     ) -> BoxFuture<'_, Result<Option<Vec<(Position, ServerChange)>>, StoreError>> {
         Box::pin(async move {
-            let (position, limit) = match self.fault {
-                Fault::AfterIgnoresTheLimit => (position, usize::MAX),
-                Fault::AfterIncludesThePosition => {
+            let (position, limit) = match self.defect {
+                Defect::AfterIgnoresTheLimit => (position, usize::MAX),
+                Defect::AfterIncludesThePosition => {
                     (Position::new(position.number().saturating_sub(1)), limit)
                 }
                 _ => (position, limit),
             };
             let after = self.inner.after(position, limit).await?;
             let is_known = position <= self.inner.position();
-            Ok(match self.fault {
-                Fault::AfterSkipsLostChanges if is_known => after.or(Some(Vec::new())),
-                Fault::AfterKnowsEveryPosition if !is_known => after.or(Some(Vec::new())),
+            Ok(match self.defect {
+                Defect::AfterSkipsLostChanges if is_known => after.or(Some(Vec::new())),
+                Defect::AfterKnowsEveryPosition if !is_known => after.or(Some(Vec::new())),
                 _ => after,
             })
         })
     }
 }
 
-/// Runs the suite on a bus with a fault, in a thread of its own because it panics.
-fn passes(fault: Fault) -> thread::Result<()> {
+/// Runs the suite on a bus with a defect, in a thread of its own because it panics.
+fn passes(defect: Defect) -> thread::Result<()> {
     let run = move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
             .build()
-            .unwrap();
+            .expect("a runtime without drivers starts");
         runtime.block_on(conformance::bus(async |limits: StoreLimits| {
             let mut store = Store::memory_with(limits);
             let inner = store.bus;
-            store.bus = Arc::new(BrokenBus { inner, fault });
+            store.bus = Arc::new(BrokenBus { inner, defect });
             store
         }));
     };
@@ -137,15 +137,15 @@ fn passes(fault: Fault) -> thread::Result<()> {
 }
 
 #[test]
-fn a_bus_without_faults_passes() {
-    if let Err(panic) = passes(Fault::None) {
+fn a_bus_without_defects_passes() {
+    if let Err(panic) = passes(Defect::None) {
         resume_unwind(panic);
     }
 }
 
 #[test]
-fn each_fault_is_noticed() {
-    for fault in FAULTS {
-        assert!(passes(fault).is_err(), "{fault:?}");
+fn each_defect_is_noticed() {
+    for defect in DEFECTS {
+        assert!(passes(defect).is_err(), "{defect:?}");
     }
 }

@@ -85,6 +85,11 @@ async fn bus() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn control() {
+    conformance::control(memory).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn request_states() {
     conformance::request_states(memory).await;
 }

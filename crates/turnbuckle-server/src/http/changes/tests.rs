@@ -1,31 +1,44 @@
 use std::{
     collections::VecDeque,
+    sync::atomic::AtomicBool,
     task::{Context, Waker},
 };
 
-use turnbuckle_protocol::Revision;
-use turnbuckle_store::{ClientProfile, ServerChange, SessionOwner, SessionRecord, SessionUpdate};
+use turnbuckle_protocol::{Principal, Revision};
+use turnbuckle_store::{
+    BoxFuture, BusLimits, ChangeTarget, ClientProfile, NewTask, RequiredSpace, ServerChange,
+    SessionOwner, SessionStore, SessionUpdate, Store, StoreError, TargetedChange,
+};
 
 use super::*;
 use crate::{
     Server,
     http::{
         HttpOptions,
+        post::session::store_update,
         session::{ActiveSessionGuard, ActiveSessions},
         stream::{ChannelReader, ReadResult, StreamWriter},
     },
+    middleware::SessionKey,
+    server::relay::principal_target,
+    tasks::TaskOwner,
 };
 
 async fn active_session() -> (Arc<Endpoint>, ActiveSessionGuard) {
     let server = Server::new("test", "1.0.0");
     let endpoint = Arc::new(Endpoint::new(server, HttpOptions::default(), None));
-    let record = SessionRecord::new(None, Revision::V2025_11_25, ClientProfile::default());
+    let active = session_of(&endpoint, None).await;
+    (endpoint, active)
+}
+
+/// Creates a session of a principal.
+async fn session_of(endpoint: &Arc<Endpoint>, principal: Option<Principal>) -> ActiveSessionGuard {
+    let record = SessionRecord::new(principal, Revision::V2025_11_25, ClientProfile::default());
     let sessions = &endpoint.server.store_ref().sessions;
     let id = sessions.create(record).await.unwrap();
     let change = SessionUpdate::Initialized;
     sessions.update(&id, change).await.unwrap().unwrap();
-    let active = ActiveSessions::activate(&endpoint, id);
-    (endpoint, active)
+    ActiveSessions::activate(endpoint, id)
 }
 
 /// Opens a stream, as GET does.
@@ -40,8 +53,20 @@ async fn open(active: &ActiveSessionGuard) -> Arc<StreamChannel> {
     channel
 }
 
-async fn notify(endpoint: &Endpoint, subscribers: &[ChangeSubscriber], change: ServerChange) {
+async fn notify_snapshot(
+    endpoint: &Endpoint,
+    subscribers: &[ChangeSubscriber],
+    change: ServerChange,
+) {
     notify_all(endpoint, subscribers, &Ok(EncodedChange::new(change))).await;
+}
+
+async fn notify_of(endpoint: &Endpoint, change: ServerChange) {
+    notify(endpoint, Ok(EncodedChange::new(change))).await;
+}
+
+fn updated(uri: &str) -> ServerChange {
+    ServerChange::ResourceUpdated { uri: uri.into() }
 }
 
 /// Takes the next event; returns whether there was one.
@@ -57,12 +82,12 @@ async fn a_stream_opened_after_the_snapshot_gets_the_change_instead_of_the_older
         let older = open(&active).await.attach();
         let subscribers = endpoint.active_sessions.subscribers();
         if notified_before {
-            notify(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
+            notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
             assert!(has_event(&older));
         }
         let newer = open(&active).await.attach();
 
-        notify(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
+        notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
 
         assert!(has_event(&newer) && !has_event(&older), "{notified_before}");
     }
@@ -79,7 +104,7 @@ async fn a_stream_lost_by_the_store_ends_and_another_gets_the_change() {
     events.finish_stream(session_id, stream).await.unwrap();
 
     let subscribers = endpoint.active_sessions.subscribers();
-    notify(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
+    notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
 
     assert!(has_event(&older));
     let end = reader.poll_read(&Context::from_waker(Waker::noop()), &mut VecDeque::new());
@@ -92,7 +117,7 @@ async fn a_lost_stream_is_detected_on_direct_delivery() {
     let channel = open(&active).await;
     let reader = channel.attach();
     let subscribers = endpoint.active_sessions.subscribers();
-    notify(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
+    notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
     assert!(has_event(&reader));
     let events = &endpoint.server.store_ref().events;
     events
@@ -100,12 +125,12 @@ async fn a_lost_stream_is_detected_on_direct_delivery() {
         .await
         .unwrap();
 
-    notify(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
+    notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
 
     assert!(endpoint.active_sessions.has_no_subscribers());
     let newer = open(&active).await.attach();
     let subscribers = endpoint.active_sessions.subscribers();
-    notify(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
+    notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
     assert!(has_event(&newer) && !has_event(&reader));
 }
 
@@ -115,7 +140,7 @@ async fn the_remaining_stream_gets_changes_after_another_ended() {
     let older = open(&active).await;
     let reader = older.attach();
     let newer = open(&active).await;
-    notify(
+    notify_snapshot(
         &endpoint,
         &endpoint.active_sessions.subscribers(),
         ServerChange::ToolsChanged,
@@ -126,7 +151,7 @@ async fn the_remaining_stream_gets_changes_after_another_ended() {
     finish(&endpoint, &active.session_id, &active.session, &newer).await;
     active.session.get_streams.remove(&newer);
     assert!(older.receives_list_changes() && !newer.receives_list_changes());
-    notify(
+    notify_snapshot(
         &endpoint,
         &endpoint.active_sessions.subscribers(),
         ServerChange::ToolsChanged,
@@ -173,7 +198,7 @@ async fn every_session_gets_a_change_exactly_once() {
     }
 
     for _ in 0..2 {
-        notify(
+        notify_snapshot(
             &endpoint,
             &endpoint.active_sessions.subscribers(),
             ServerChange::ToolsChanged,
@@ -196,23 +221,21 @@ async fn list_changes_skip_the_session_lookup_after_the_first() {
         }
         let newest = readers.last().unwrap();
         let subscribers = endpoint.active_sessions.subscribers();
-        notify(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
+        notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
         assert!(has_event(newest));
 
         let sessions = &endpoint.server.store_ref().sessions;
-        sessions.remove(&active.session_id).await.unwrap();
-        notify(&endpoint, &subscribers, ServerChange::PromptsChanged).await;
+        let subscribe = SessionUpdate::Subscribe("test://a".to_owned());
+        let id = active.session_id;
+        sessions.update(&id, subscribe).await.unwrap().unwrap();
+        read_interests(&endpoint, &id, &active.session).await;
+        sessions.remove(&id).await.unwrap();
+        notify_snapshot(&endpoint, &subscribers, ServerChange::PromptsChanged).await;
         assert!(
             has_event(newest),
             "the reader detects that the session has ended"
         );
-        let uri = "test://a".into();
-        notify(
-            &endpoint,
-            &subscribers,
-            ServerChange::ResourceUpdated { uri },
-        )
-        .await;
+        notify_of(&endpoint, updated("test://a")).await;
 
         assert!(endpoint.active_sessions.has_no_subscribers());
     }
@@ -273,4 +296,297 @@ async fn a_stream_opened_while_its_session_ended_is_removed() {
     tokio::time::sleep(Duration::from_secs(60)).await;
 
     assert!(endpoint.active_sessions.has_no_subscribers());
+}
+
+/// Sessions in memory that count how often a record is loaded.
+struct CountingSessions {
+    inner: Arc<dyn SessionStore>,
+    loads: AtomicUsize,
+    fails: AtomicBool,
+}
+
+impl SessionStore for CountingSessions {
+    fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<SessionId, StoreError>> {
+        self.inner.create(record)
+    }
+
+    fn load<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>> {
+        self.loads.fetch_add(1, Ordering::Relaxed);
+        if self.fails.load(Ordering::Relaxed) {
+            return Box::pin(async { Err(StoreError::unavailable("a test")) });
+        }
+        self.inner.load(id)
+    }
+
+    fn update<'a>(
+        &'a self,
+        id: &'a SessionId,
+        update: SessionUpdate,
+    ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>> {
+        self.inner.update(id, update)
+    }
+
+    fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.inner.remove(id)
+    }
+
+    fn evict<'a>(
+        &'a self,
+        needed: RequiredSpace<'a>,
+        in_use: &'a (dyn Fn(&SessionId) -> bool + Send + Sync),
+    ) -> BoxFuture<'a, Result<Option<SessionId>, StoreError>> {
+        self.inner.evict(needed, in_use)
+    }
+
+    fn len(&self) -> BoxFuture<'_, Result<usize, StoreError>> {
+        self.inner.len()
+    }
+
+    fn sweep(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        self.inner.sweep()
+    }
+}
+
+/// Sessions with a GET stream each, on a store that counts loads.
+struct CountedStreams {
+    endpoint: Arc<Endpoint>,
+    sessions: Arc<CountingSessions>,
+    streams: Vec<(ActiveSessionGuard, ChannelReader)>,
+}
+
+impl CountedStreams {
+    fn new() -> Self {
+        let mut store = Store::memory();
+        let inner = store.sessions.clone();
+        let sessions = Arc::new(CountingSessions {
+            inner,
+            loads: AtomicUsize::new(0),
+            fails: AtomicBool::new(false),
+        });
+        store.sessions = sessions.clone();
+        let server = Server::new("test", "1.0.0").store(store);
+        Self {
+            endpoint: Arc::new(Endpoint::new(server, HttpOptions::default(), None)),
+            sessions,
+            streams: Vec::new(),
+        }
+    }
+
+    /// Adds a session with a stream, as `initialize`, `resources/subscribe` and GET do.
+    async fn add(&mut self, principal: Option<Principal>, uri: Option<&str>) {
+        let active = session_of(&self.endpoint, principal).await;
+        if let Some(uri) = uri {
+            let subscribe = SessionUpdate::Subscribe(uri.to_owned());
+            store_update(&active, subscribe).await.unwrap();
+        }
+        let reader = open(&active).await.attach();
+        read_interests(&self.endpoint, &active.session_id, &active.session).await;
+        self.streams.push((active, reader));
+    }
+
+    /// Returns the number of loads since the last call.
+    fn take_loads(&self) -> usize {
+        self.sessions.loads.swap(0, Ordering::Relaxed)
+    }
+
+    /// Returns the positions of the sessions that have an event, and takes it.
+    fn take_events(&self) -> Vec<usize> {
+        let streams = self.streams.iter().enumerate();
+        let with_event = streams.filter(|(_, (_, reader))| has_event(reader));
+        with_event.map(|(at, _)| at).collect()
+    }
+}
+
+#[tokio::test]
+async fn an_update_reads_only_the_sessions_that_subscribe_to_it() {
+    let mut counted = CountedStreams::new();
+    let mut expected = Vec::new();
+    for number in 0..1_000 {
+        let uri = match number % 100 {
+            // Of the resource, and of one above it.
+            7 if number > 500 => Some("test://a/b"),
+            7 => Some("test://a"),
+            8 => Some("test://a/bc"),
+            9 => Some("test://b"),
+            _ => None,
+        };
+        counted.add(None, uri).await;
+        if number % 100 == 7 {
+            expected.push(number);
+        }
+    }
+    counted.take_loads();
+
+    for _ in 0..2 {
+        notify_of(&counted.endpoint, updated("test://a/b")).await;
+
+        assert_eq!(counted.take_loads(), 10);
+        assert_eq!(counted.take_events(), expected);
+    }
+    notify_of(&counted.endpoint, updated("test://c")).await;
+    assert_eq!((counted.take_loads(), counted.take_events()), (0, vec![]));
+}
+
+#[tokio::test]
+async fn a_change_for_some_sessions_reads_no_others() {
+    let mut counted = CountedStreams::new();
+    let ada = Principal::new("https://issuer.example", "ada");
+    let principals = [None, Some(ada.clone()), None, Some(ada.clone()), None];
+    for principal in principals {
+        counted.add(principal, Some("test://a")).await;
+    }
+    let session = |at: usize| &counted.streams[at].0;
+    let runtime = &session(2).session.runtime;
+    runtime.url_elicitations.begin("visit");
+    let store = counted.endpoint.server.store_ref();
+    let owner = TaskOwner::for_session(None, session(4).session_id);
+    let task = NewTask {
+        owner: owner.key().into(),
+        shared: false,
+        ttl: Duration::from_secs(60),
+        poll_interval: Duration::from_secs(1),
+    };
+    let task = store.tasks.create(task).await.unwrap();
+    let targeted = |target: ChangeTarget, change| {
+        ServerChange::Targeted(Arc::new(TargetedChange { target, change }))
+    };
+    let of_first: ChangeTarget = SessionKey::from_id(&session(0).session_id).into();
+    let of_ada = principal_target(Some(&ada));
+    counted.take_loads();
+    for (change, expected) in [
+        (ServerChange::Task { task }, vec![4]),
+        (
+            ServerChange::ElicitationCompleted { id: "visit".into() },
+            vec![2],
+        ),
+        (
+            ServerChange::ElicitationCompleted { id: "visit".into() },
+            vec![],
+        ),
+        (targeted(of_first.clone(), updated("test://a")), vec![0]),
+        (targeted(of_first.clone(), updated("test://b")), vec![]),
+        (targeted(of_first, ServerChange::ToolsChanged), vec![0]),
+        (targeted(of_ada.clone(), updated("test://a/b")), vec![1, 3]),
+        (targeted(of_ada, ServerChange::PromptsChanged), vec![1, 3]),
+        (
+            targeted(ChangeTarget::Sessionless(None), updated("test://a")),
+            vec![],
+        ),
+        (updated("test://a"), vec![0, 1, 2, 3, 4]),
+    ] {
+        notify_of(&counted.endpoint, change.clone()).await;
+
+        assert_eq!(counted.take_loads(), expected.len(), "{change:?}");
+        assert_eq!(counted.take_events(), expected, "{change:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_holds_from_its_response_until_it_is_removed() {
+    let mut counted = CountedStreams::new();
+    for _ in 0..3 {
+        counted.add(None, None).await;
+    }
+    start(&counted.endpoint);
+    let active = &counted.streams[1].0;
+    let server = &counted.endpoint.server;
+    let uri = || "test://a".to_owned();
+    for (update, expected) in [
+        (SessionUpdate::Subscribe(uri()), vec![1]),
+        (SessionUpdate::Unsubscribe(uri()), vec![]),
+        (SessionUpdate::Subscribe(uri()), vec![1]),
+    ] {
+        store_update(active, update).await.unwrap();
+        server.resource_updated("test://a");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+
+        assert_eq!(counted.take_events(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_made_at_another_instance_holds_here() {
+    let mut counted = CountedStreams::new();
+    counted.add(None, None).await;
+    start(&counted.endpoint);
+    let store = counted.endpoint.server.store_ref().clone();
+    let elsewhere = Server::new("test", "1.0.0").store(store);
+    let elsewhere = Arc::new(Endpoint::new(elsewhere, HttpOptions::default(), None));
+    let active = ActiveSessions::activate(&elsewhere, counted.streams[0].0.session_id);
+
+    let subscribe = SessionUpdate::Subscribe("test://a".to_owned());
+    store_update(&active, subscribe).await.unwrap();
+    elsewhere.server.resource_updated("test://a");
+    tokio::time::sleep(Duration::from_millis(1)).await;
+
+    assert_eq!(counted.take_events(), [0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_are_read_again_after_control_messages_were_lost() {
+    let mut counted = CountedStreams::new();
+    for _ in 0..3 {
+        counted.add(None, None).await;
+    }
+    let active = &counted.streams[2].0;
+    let store = counted.endpoint.server.store_ref();
+    let mut control = store.control.subscribe();
+    let subscribe = SessionUpdate::Subscribe("test://a".to_owned());
+    store_update(active, subscribe).await.unwrap();
+    for _ in 0..2 * BusLimits::default().capacity {
+        let session = SessionId::generate().unwrap();
+        let message = ControlMessage::SubscriptionsChanged { session };
+        store.control.publish(message);
+    }
+
+    read_changed_sessions(&counted.endpoint, &mut control, None).await;
+    notify_of(&counted.endpoint, updated("test://a")).await;
+    assert_eq!(counted.take_events(), [2]);
+    counted.take_loads();
+    notify_of(&counted.endpoint, updated("test://a")).await;
+
+    assert_eq!(counted.take_events(), [2]);
+    assert_eq!(counted.take_loads(), 1, "the others are known again");
+}
+
+#[tokio::test]
+async fn a_session_that_could_not_be_read_is_read_for_the_next_change() {
+    let mut counted = CountedStreams::new();
+    counted.add(None, None).await;
+    counted.add(None, None).await;
+    let active = &counted.streams[0].0;
+    let mut control = counted.endpoint.server.store_ref().control.subscribe();
+    let subscribe = SessionUpdate::Subscribe("test://a".to_owned());
+    store_update(active, subscribe).await.unwrap();
+
+    counted.sessions.fails.store(true, Ordering::Relaxed);
+    read_changed_sessions(&counted.endpoint, &mut control, None).await;
+    counted.sessions.fails.store(false, Ordering::Relaxed);
+    notify_of(&counted.endpoint, updated("test://a")).await;
+
+    assert_eq!(counted.take_events(), [0]);
+}
+
+#[tokio::test]
+async fn sessions_are_read_again_after_many_have_changed() {
+    let mut counted = CountedStreams::new();
+    counted.add(None, None).await;
+    let active = &counted.streams[0].0;
+    let (sender, receiver) = tokio::sync::broadcast::channel(4 * MAX_CHANGED_SESSIONS);
+    let mut control = ControlSubscription::new(receiver);
+    let subscribe = SessionUpdate::Subscribe("test://a".to_owned());
+    store_update(active, subscribe).await.unwrap();
+    for _ in 0..2 * MAX_CHANGED_SESSIONS {
+        let session = SessionId::generate().unwrap();
+        let message = ControlMessage::SubscriptionsChanged { session };
+        sender.send(message).unwrap();
+    }
+
+    read_changed_sessions(&counted.endpoint, &mut control, None).await;
+    notify_of(&counted.endpoint, updated("test://a")).await;
+
+    assert_eq!(counted.take_events(), [0]);
 }

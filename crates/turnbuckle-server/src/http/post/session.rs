@@ -8,7 +8,7 @@ use turnbuckle_protocol::{
     jsonrpc::{Incoming, MalformedMessage, Message, Notification, Request},
     meta::RequestMeta,
 };
-use turnbuckle_store::{SessionRecord, SessionUpdate, StoreError};
+use turnbuckle_store::{ControlMessage, SessionRecord, SessionUpdate, StoreError};
 
 use crate::{
     http::{
@@ -234,6 +234,10 @@ pub(crate) async fn store_update(
 ) -> Result<(), RpcError> {
     let sessions = &active_session.endpoint.server.store_ref().sessions;
     let session_id = &active_session.session_id;
+    let changes_subscriptions = matches!(
+        update,
+        SessionUpdate::Subscribe(_) | SessionUpdate::Unsubscribe(_)
+    );
     let outcome = match update {
         SessionUpdate::Subscribe(uri) => {
             Box::pin(active_session.endpoint.subscribe(session_id, uri)).await
@@ -242,7 +246,14 @@ pub(crate) async fn store_update(
     };
     match outcome {
         // The session may have ended since; then there is nothing to store.
-        Ok(()) => Ok(()),
+        Ok(()) => {
+            if changes_subscriptions {
+                let session = *session_id;
+                let control = &active_session.endpoint.server.store_ref().control;
+                control.publish(ControlMessage::SubscriptionsChanged { session });
+            }
+            Ok(())
+        }
         Err(error @ (StoreError::TooMany { .. } | StoreError::TooLarge { .. })) => {
             Err(RpcError::invalid_params(error.to_string()))
         }

@@ -209,6 +209,17 @@ impl ActiveSessions {
         self.subscribers.snapshot()
     }
 
+    /// Returns the table of the sessions that receive change notifications.
+    pub(crate) fn subscriber_table(&self) -> &ChangeSubscribers {
+        &self.subscribers
+    }
+
+    /// Returns an active session.
+    pub(crate) fn find(&self, session_id: &SessionId) -> Option<Arc<ActiveSession>> {
+        let shard = self.shard(session_id);
+        shard.get(session_id).map(|entry| entry.session.clone())
+    }
+
     /// Returns whether no session receives change notifications.
     pub(crate) fn has_no_subscribers(&self) -> bool {
         self.subscribers.is_empty()

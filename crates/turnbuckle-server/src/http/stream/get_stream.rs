@@ -190,6 +190,7 @@ async fn open(
         .add_subscriber(active.session_id, &active.session);
     // Started before the client gets its stream, so that later changes are not missed.
     changes::start(&endpoint);
+    changes::read_interests(&endpoint, &active.session_id, &active.session).await;
     for channel in replaced {
         finish(&endpoint, &active.session_id, &active.session, &channel).await;
     }

@@ -21,7 +21,7 @@ impl RelayedRequest {
     /// Returns the target of changes for all clients of the principal of this request. Without a principal, these are all
     /// clients without one.
     pub fn principal_target(&self) -> ChangeTarget {
-        ChangeTarget::Principal(principal_key(self.principal()))
+        principal_target(self.principal())
     }
 
     /// Returns whether the client of this request is notified of changes with a target.
@@ -48,6 +48,11 @@ pub(crate) fn is_target(
         // Of a newer store: no client, because the target is not known.
         _ => false,
     }
+}
+
+/// Returns the target of changes for all clients of a principal.
+pub(crate) fn principal_target(principal: Option<&Principal>) -> ChangeTarget {
+    ChangeTarget::Principal(principal_key(principal))
 }
 
 /// Identifies a principal, regardless of its scopes and claims.

@@ -19,27 +19,25 @@ fn instances() -> ([Server; 2], ChangeRecorder) {
 #[tokio::test]
 async fn a_change_that_two_instances_make_is_announced_once() {
     let (servers, mut changes) = instances();
-    let resource = || Resource::text("test://a", "a", "text");
-    let prompt = || Prompt::new("review", async || Ok("Look it up."));
-    let steps: [(&dyn Fn(&Server), _); 5] = [
+    let steps: [(fn(&Server), _); 5] = [
         (
-            &|server| server.add_tool(tool("Search.")),
+            |server| server.add_tool(tool("Search.")),
             ServerChange::ToolsChanged,
         ),
         (
-            &|server| server.add_tool(tool("Find.")),
+            |server| server.add_tool(tool("Find.")),
             ServerChange::ToolsChanged,
         ),
         (
-            &|server| server.add_prompt(prompt()),
+            |server| server.add_prompt(Prompt::new("review", async || Ok("Look it up."))),
             ServerChange::PromptsChanged,
         ),
         (
-            &|server| server.add_resource(resource()),
+            |server| server.add_resource(Resource::text("test://a", "a", "text")),
             ServerChange::ResourcesChanged,
         ),
         (
-            &|server| assert!(server.remove_tool("search")),
+            |server| assert!(server.remove_tool("search")),
             ServerChange::ToolsChanged,
         ),
     ];
