@@ -1,5 +1,6 @@
 //! State shared by all tools, resources and prompts: data directory, configuration, and scheduling of blocking work.
 
+mod lookup;
 mod quota;
 mod work_slots;
 
@@ -19,12 +20,15 @@ use tracing::Span;
 use turnbuckle_server::Context;
 
 use self::work_slots::WorkSlots;
+pub(crate) use self::{lookup::ItemRef, quota::used_bytes};
 use crate::{
     ContextError, DataDir, Database, Owner, OwnershipPolicy, Project, Redactor,
     embedding::Embedder,
     mcp::resource_sync::ResourceSync,
     memory::HalfLife,
+    memory_store::{MemoryStore, Partition, SqliteMemoryStore, block_on},
     storage::{
+        collections::Collections,
         lock,
         work_limit::{CancelOnDrop, WorkLimit},
     },
@@ -47,7 +51,8 @@ pub(crate) struct AppState {
 }
 
 struct AppStateInner {
-    data_dir: DataDir,
+    data_dir: Arc<DataDir>,
+    memory: Arc<dyn MemoryStore>,
     owners: OwnershipPolicy,
     config: ServerConfig,
     resource_sync: ResourceSync,
@@ -94,8 +99,10 @@ impl AppState {
         let call_slots = WorkSlots::new(MAX_CONCURRENT_CALLS, most, MAX_WAITING_CALLS);
         let index_slots =
             WorkSlots::new(MAX_CONCURRENT_INDEXING, most_indexing, MAX_WAITING_INDEXING);
+        let data_dir = Arc::new(data_dir);
         Self {
             shared: Arc::new(AppStateInner {
+                memory: Arc::new(SqliteMemoryStore::new(data_dir.clone())),
                 data_dir,
                 resource_sync: ResourceSync::new(&owners),
                 owners,
@@ -109,8 +116,18 @@ impl AppState {
         }
     }
 
-    pub(crate) fn data_dir(&self) -> &DataDir {
+    pub(crate) fn data_dir(&self) -> &Arc<DataDir> {
         &self.shared.data_dir
+    }
+
+    /// Returns the store of memory.
+    pub(crate) fn memory(&self) -> &Arc<dyn MemoryStore> {
+        &self.shared.memory
+    }
+
+    /// Returns the collections, which combine the store of memory with the indexes.
+    pub(crate) fn collections(&self) -> Collections<'_> {
+        Collections::new(&**self.memory(), self.data_dir())
     }
 
     pub(crate) fn ownership(&self) -> &OwnershipPolicy {
@@ -146,17 +163,6 @@ impl AppState {
         self.shared.owners.owner_for(cx.principal())
     }
 
-    /// Opens the database of the project that a folder belongs to, creating it if needed.
-    pub(crate) fn open(
-        &self,
-        owner: &Owner,
-        path: &str,
-    ) -> Result<(Project, Arc<Database>), ContextError> {
-        let project = self.project(owner, path)?;
-        let database = self.data_dir().open_project(owner, &project)?;
-        Ok((project, database))
-    }
-
     /// Finds the project that a folder belongs to, and opens its database if it exists. Does not create files.
     pub(crate) fn find_project(
         &self,
@@ -166,6 +172,29 @@ impl AppState {
         let project = self.project(owner, path)?;
         let database = self.data_dir().open_project_by_id(owner, project.id())?;
         Ok((project, database))
+    }
+
+    /// Finds the project that a folder belongs to, and creates its partition in the store of memory.
+    pub(crate) async fn create_partition(
+        &self,
+        owner: &Owner,
+        path: &str,
+    ) -> Result<(Project, Partition), ContextError> {
+        let (project, partition) = self.find_partition(owner, path)?;
+        let root = project.root().to_string_lossy();
+        self.memory().create_project(&partition, &root).await?;
+        Ok((project, partition))
+    }
+
+    /// Finds the project that a folder belongs to, and its partition in the store of memory, which may be empty.
+    pub(crate) fn find_partition(
+        &self,
+        owner: &Owner,
+        path: &str,
+    ) -> Result<(Project, Partition), ContextError> {
+        let project = self.project(owner, path)?;
+        let partition = Partition::project(owner, project.id());
+        Ok((project, partition))
     }
 
     /// Finds the project that a folder belongs to, if the owner may use it.
@@ -226,6 +255,38 @@ impl AppState {
         let ServerConfig { call_timeout, .. } = self.shared.config;
         let work = move |state: &Self, limit: &Arc<WorkLimit>| limit.run(|| work(state));
         self.run_in_slot(&self.shared.call_slots, owner, call_timeout, work)
+            .await
+    }
+
+    /// Runs work on the store of memory that writes, with a copy of this state.
+    ///
+    /// With SQLite, it runs to its end on the thread of [`run_write`](Self::run_write).
+    pub(crate) async fn write_memory<T, W>(
+        &self,
+        owner: &Owner,
+        work: impl FnOnce(Self) -> W + Send + 'static,
+    ) -> Result<T, ContextError>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, ContextError>> + Send,
+    {
+        self.run_write(owner, |state| block_on(work(state.clone())))
+            .await
+    }
+
+    /// Runs work on the store of memory that only reads, with a copy of this state.
+    ///
+    /// With SQLite, it runs on the thread of [`run_read`](Self::run_read), under its limit.
+    pub(crate) async fn read_memory<T, W>(
+        &self,
+        owner: &Owner,
+        work: impl FnOnce(Self) -> W + Send + 'static,
+    ) -> Result<T, ContextError>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, ContextError>> + Send,
+    {
+        self.run_read(owner, |state| block_on(work(state.clone())))
             .await
     }
 

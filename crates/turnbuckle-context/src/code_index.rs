@@ -33,7 +33,7 @@ pub use self::{
 };
 pub(crate) use self::{
     refresh::refresh_open_dir,
-    tree::{detach_branch, purge_detached},
+    tree::{DeletedCounts, detach_branch, purge_detached},
 };
 #[cfg(feature = "evaluation")]
 pub use self::{

@@ -14,7 +14,7 @@ use std::pin::Pin;
 
 pub(crate) use self::{
     backfill::backfill,
-    store::{nearest, query_text},
+    store::{EmbeddingSource, nearest, query_text},
 };
 use crate::ContextError;
 
@@ -31,29 +31,11 @@ pub trait Embedder: Send + Sync {
     fn embed(&self, texts: Vec<String>) -> EmbeddingFuture<'_>;
 }
 
-/// The kind of text an embedding belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EmbeddingSubject {
-    /// A checkpoint, remediation or skill.
-    Item,
-    /// A chunk of an indexed file.
-    Chunk,
-}
-
-impl EmbeddingSubject {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Item => "item",
-            Self::Chunk => "chunk",
-        }
-    }
-}
-
 /// Maximum dimensions; four times those of the largest models.
 const MAX_DIMENSIONS: usize = 16_384;
 
 /// Normalizes a vector to length 1. Returns `None` if it is empty, zero or not finite.
-pub(super) fn unit(mut vector: Vec<f32>) -> Option<Vec<f32>> {
+pub(crate) fn unit(mut vector: Vec<f32>) -> Option<Vec<f32>> {
     let square: f64 = vector.iter().map(|part| f64::from(*part).powi(2)).sum();
     let length = square.sqrt();
     if vector.len() > MAX_DIMENSIONS || !length.is_finite() || length < 1e-12 {
@@ -66,7 +48,7 @@ pub(super) fn unit(mut vector: Vec<f32>) -> Option<Vec<f32>> {
 }
 
 /// Encodes a vector as little-endian 32-bit floats.
-pub(super) fn to_bytes(vector: &[f32]) -> Vec<u8> {
+pub(crate) fn to_bytes(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|part| part.to_le_bytes()).collect()
 }
 

@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use crate::memory_store::MemoryStoreError;
+
 /// An error of the context server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -45,6 +47,9 @@ pub enum ContextError {
         /// The underlying error.
         source: rusqlite::Error,
     },
+    /// A memory store other than SQLite failed.
+    #[error(transparent)]
+    MemoryStore(MemoryStoreError),
     /// The embedding provider failed.
     #[error("embeddings are unavailable")]
     Embedding(#[source] Box<dyn Error + Send + Sync>),

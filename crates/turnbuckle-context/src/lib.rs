@@ -13,6 +13,8 @@ mod error;
 mod mcp;
 #[allow(unreachable_pub, dead_code, reason = "`evaluation` exposes it")]
 mod memory;
+#[allow(unreachable_pub, dead_code, reason = "`evaluation` exposes it")]
+mod memory_store;
 mod owner;
 mod project;
 mod redact;
@@ -23,6 +25,7 @@ pub mod transfer;
 
 pub use error::{ContextError, DatabaseErrorKind};
 pub use memory::{HalfLife, ItemKind};
+pub use memory_store::MemoryStoreError;
 pub use owner::{Owner, OwnershipPolicy};
 pub use project::Project;
 pub use redact::{RedactedText, Redactor, SecretFinding};
@@ -45,16 +48,21 @@ pub mod evaluation {
 
     /// The data of one branch, by name.
     pub mod collections {
-        pub use crate::storage::collections::*;
+        pub use crate::memory::evaluation::collections::*;
     }
 
     /// Saving and searching of items.
     pub mod memory {
-        pub use crate::memory::*;
+        pub use crate::memory::{
+            evaluation::{
+                delete, find, find_operation, find_skill, list, record_use, save, search,
+            },
+            *,
+        };
     }
 
-    /// Records of operations.
-    pub mod operations {
-        pub use crate::storage::operations::*;
+    /// The trait for stores of memory, and SQLite behind it.
+    pub mod memory_store {
+        pub use crate::memory_store::*;
     }
 }

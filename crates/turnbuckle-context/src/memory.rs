@@ -3,37 +3,36 @@
 //! All texts are redacted before any other processing. Duplicates are stored once. Search results are ranked by how much of the
 //! query they contain, by age and by confidence.
 //!
-//! All functions work on a [`Database`](crate::Database) and block; asynchronous callers use a blocking thread.
+//! The functions work on a [`MemoryStore`](crate::memory_store::MemoryStore) and do not depend on its database.
 
+mod candidates;
 mod error_fingerprint;
+#[cfg(feature = "evaluation")]
+pub mod evaluation;
 mod item;
 mod limits;
 mod list;
 mod near_duplicates;
-mod postings;
 mod redact_item;
-pub(crate) mod rows;
 mod save;
 mod score;
 mod search;
 
 #[cfg(feature = "evaluation")]
-pub use self::{
-    error_fingerprint::ErrorFingerprint,
-    list::{ItemPage, delete, record_use},
-};
+pub use self::error_fingerprint::ErrorFingerprint;
 pub use self::{
     error_fingerprint::error_fingerprint,
     item::{ItemKind, MemoryItem, NewItem},
-    list::{find, find_skill, list},
+    list::ItemPage,
     near_duplicates::SimilarItem,
-    save::{SaveOutcome, save},
-    search::{HalfLife, MemoryHit, MemoryQuery, search},
+    save::{PreparedItem, SaveOutcome},
+    search::{HalfLife, MemoryHit, MemoryQuery},
 };
 pub(crate) use self::{
+    item::new_id,
     limits::{ItemSource, validate},
-    list::{ids_with_prefix, titles},
+    list::{find_skill, list},
     redact_item::ItemRedactor,
-    rows::{delete_where, new_id},
-    save::PreparedItem,
+    save::save,
+    search::search,
 };

@@ -6,9 +6,6 @@ pub(crate) mod data_dir;
 pub(crate) mod database;
 pub(crate) mod dir_handle;
 pub(crate) mod locked_file;
-pub(crate) mod lookup;
-#[allow(unreachable_pub, dead_code, reason = "`evaluation` exposes it")]
-pub(crate) mod operations;
 pub(crate) mod pending_delete;
 pub(crate) mod work_limit;
 

@@ -7,14 +7,21 @@ mod record;
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
 pub use self::{
     delete::{DeleteReport, DeleteRequest, delete},
     export::{ExportReport, export},
     import::{BadLine, ImportOptions, ImportReport, import},
 };
-use crate::{ContextError, DataDir, Database, DatabaseErrorKind, Owner, memory::ItemKind};
+use crate::{
+    ContextError, DataDir, Database, DatabaseErrorKind, Owner,
+    memory::ItemKind,
+    memory_store::{
+        MemoryStore as _, Partition, PartitionStats, SqliteMemoryStore, block_on,
+        sqlite::partitions::root,
+    },
+};
 
 /// A part of an owner's data.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -31,8 +38,7 @@ pub enum DataSelection {
 
 /// A database of an owner.
 struct DatabaseRef {
-    /// The id of the project; `None` for the shared database.
-    project: Option<String>,
+    partition: Partition,
     /// The folder of the project, unless it cannot be read.
     root: Option<String>,
     database: Arc<Database>,
@@ -91,7 +97,7 @@ fn open_database(
 ) -> Result<DatabaseRef, ContextError> {
     let Some(id) = project else {
         return Ok(DatabaseRef {
-            project: None,
+            partition: Partition::shared(owner),
             root: None,
             database: data_dir.open_shared(owner)?,
         });
@@ -107,17 +113,13 @@ fn open_database(
             }) => None,
             root => Some(root?),
         },
-        project: Some(id),
+        partition: Partition::project(owner, &id),
         database,
     })
 }
 
 fn project_root(database: &Database) -> Result<String, ContextError> {
-    let select = "SELECT value FROM about WHERE key = 'root'";
-    let root = database.read(|db| {
-        let root = db.query_row(select, [], |row| row.get(0));
-        Ok(root.optional()?)
-    })?;
+    let root = database.read(|db| Ok(root(db)?))?;
     Ok(root.unwrap_or_default())
 }
 
@@ -156,16 +158,19 @@ pub fn stats(data_dir: &DataDir, owner: &Owner) -> Result<DataStats, ContextErro
     let mut all = Vec::new();
     let found = open_databases(data_dir, owner, &DataSelection::Everything)?;
     let mut damaged = found.messages();
+    let store = SqliteMemoryStore::new(data_dir);
     for source in found.databases {
-        let mut stats = match source.database.read(|db| Ok(count(db)?)) {
-            Ok(stats) => stats,
+        let counted = source.database.read(|db| Ok(count_index(db)?));
+        let stored = block_on(store.stats(&source.partition)).map_err(ContextError::from);
+        let mut stats = match counted.and_then(|stats| Ok((stats, stored?))) {
+            Ok((stats, stored)) => stats.with_items(&stored),
             Err(error) => {
                 damaged.push(error.to_string());
                 continue;
             }
         };
         stats.bytes = size(source.database.path());
-        stats.project = source.project;
+        stats.project = source.partition.project_id().map(str::to_owned);
         stats.root = source.root;
         all.push(stats);
     }
@@ -176,24 +181,29 @@ pub fn stats(data_dir: &DataDir, owner: &Owner) -> Result<DataStats, ContextErro
     })
 }
 
-fn count(db: &Connection) -> rusqlite::Result<DatabaseStats> {
+impl DatabaseStats {
+    fn with_items(self, stored: &PartitionStats) -> Self {
+        let count = |kind: ItemKind| stored.items.get(&kind).copied().unwrap_or_default();
+        let items = ItemKind::ALL.map(|kind| (kind.as_str(), count(kind)));
+        Self {
+            items: items.into(),
+            newest: stored.newest,
+            ..self
+        }
+    }
+}
+
+/// Counts the indexed files and their chunks.
+fn count_index(db: &Connection) -> rusqlite::Result<DatabaseStats> {
     let number = |select: &str| -> rusqlite::Result<u64> {
         let number: i64 = db.query_row(select, [], |row| row.get(0))?;
         Ok(number.unsigned_abs())
     };
-    let mut items = BTreeMap::new();
-    for kind in ItemKind::ALL {
-        let count = "SELECT count(*) FROM item WHERE kind = ?1";
-        let count: i64 = db.query_row(count, [kind.as_str()], |row| row.get(0))?;
-        items.insert(kind.as_str(), count.unsigned_abs());
-    }
     Ok(DatabaseStats {
-        items,
         files: number("SELECT count(*) FROM file WHERE tree IS NOT NULL")?,
         chunks: number(
             "SELECT count(*) FROM chunk JOIN file ON file.id = chunk.file WHERE file.tree IS NOT NULL",
         )?,
-        newest: db.query_row("SELECT max(updated) FROM item", [], |row| row.get(0))?,
         ..DatabaseStats::default()
     })
 }

@@ -8,22 +8,18 @@ use std::{
 };
 
 use super::AppState;
-use crate::{ContextError, DataDir, Database, Owner};
+use crate::{ContextError, DataDir, Database, Owner, memory_store::block_on};
 
 /// Interval between quota checks during long work.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl AppState {
     /// Fails if an owner has reached the quota. Call it before adding data.
-    pub(crate) fn check_quota(&self, owner: &Owner) -> Result<(), ContextError> {
+    pub(crate) async fn check_quota(&self, owner: &Owner) -> Result<(), ContextError> {
         let Some(quota) = self.quota() else {
             return Ok(());
         };
-        // Check the file sizes first, which is cheap. Free pages inside of the files do not count.
-        if file_bytes(self.data_dir(), owner) < quota {
-            return Ok(());
-        }
-        let used = data_bytes(self.data_dir(), owner)?;
+        let used = self.memory().used_bytes(owner, quota).await?;
         if used < quota {
             Ok(())
         } else {
@@ -36,9 +32,9 @@ impl AppState {
         }
     }
 
-    /// Returns whether an owner has reached the quota.
+    /// Returns whether an owner has reached the quota. Call it on a thread that may block.
     pub(crate) fn is_over_quota(&self, owner: &Owner) -> bool {
-        self.check_quota(owner).is_err()
+        block_on(self.check_quota(owner)).is_err()
     }
 }
 
@@ -56,6 +52,20 @@ impl AppState {
             has_room
         }
     }
+}
+
+/// Returns the number of bytes that an owner stores. Below the quota it may be too large.
+pub(crate) fn used_bytes(
+    data_dir: &DataDir,
+    owner: &Owner,
+    quota: u64,
+) -> Result<u64, ContextError> {
+    // Check the file sizes first, which is cheap. Free pages inside of the files do not count.
+    let in_files = file_bytes(data_dir, owner);
+    if in_files < quota {
+        return Ok(in_files);
+    }
+    data_bytes(data_dir, owner)
 }
 
 /// Returns the size of all files of an owner, including WAL files.

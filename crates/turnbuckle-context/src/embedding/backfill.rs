@@ -3,10 +3,10 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use super::{
-    Embedder, EmbeddingSubject,
-    store::{MissingEmbedding, coverage, missing_embeddings, save_embeddings},
+    Embedder,
+    store::{EmbeddingSource, MissingText},
 };
-use crate::{ContextError, Database};
+use crate::ContextError;
 
 /// Number of texts per request.
 const BATCH_TEXTS: usize = 32;
@@ -39,16 +39,12 @@ pub(crate) struct BackfillReport {
 /// ([`ContextError::Cancelled`]), because the provider fails, or because the future is dropped. `watch` is called
 /// before each batch, on a thread that may block.
 pub(crate) async fn backfill(
-    database: &Arc<Database>,
+    source: EmbeddingSource,
     embedder: &dyn Embedder,
-    subject: EmbeddingSubject,
     mut watch: impl FnMut(BackfillProgress) -> ControlFlow<()> + Send + 'static,
 ) -> Result<BackfillReport, ContextError> {
     let model: Arc<str> = embedder.model().into();
-    let covered = run_blocking(database, &model, move |db, model| {
-        coverage(db, subject, model)
-    })
-    .await?;
+    let covered = run_blocking(&source, &model, EmbeddingSource::coverage).await?;
     let mut progress = BackfillProgress {
         done: 0,
         total: covered.total.saturating_sub(covered.created),
@@ -57,25 +53,22 @@ pub(crate) async fn backfill(
     let mut retry_policy = RetryPolicy::default();
     let mut after = 0;
     loop {
-        let read = move |db: &Database, model: &str| {
+        let read = move |source: &EmbeddingSource, model: &str| {
             if watch(progress).is_break() {
                 return Err(ContextError::Cancelled);
             }
-            Ok((
-                missing_embeddings(db, subject, model, after, BATCH_TEXTS)?,
-                watch,
-            ))
+            Ok((source.missing(model, after, BATCH_TEXTS)?, watch))
         };
         let batch;
-        (batch, watch) = run_blocking(database, &model, read).await?;
+        (batch, watch) = run_blocking(&source, &model, read).await?;
         let Some(last) = batch.last() else {
             return Ok(report);
         };
         after = last.row;
         let count = batch.len();
         let made = embed(embedder, batch, &mut retry_policy).await?;
-        let save = move |db: &Database, model: &str| save_embeddings(db, subject, model, made);
-        let saved = run_blocking(database, &model, save).await?;
+        let save = move |source: &EmbeddingSource, model: &str| source.save(model, made);
+        let saved = run_blocking(&source, &model, save).await?;
         report.created += saved;
         report.remaining += count - saved;
         progress.done += count as u64;
@@ -86,9 +79,9 @@ pub(crate) async fn backfill(
 /// Embeds a batch. If that fails, embeds its texts one by one, because a single text may exceed the limit of the model.
 async fn embed(
     embedder: &dyn Embedder,
-    batch: Vec<MissingEmbedding>,
+    batch: Vec<MissingText>,
     retry_policy: &mut RetryPolicy,
-) -> Result<Vec<(MissingEmbedding, Vec<f32>)>, ContextError> {
+) -> Result<Vec<(MissingText, Vec<f32>)>, ContextError> {
     let texts = batch.iter().map(|pending| pending.text.clone()).collect();
     let error = match embedder.embed(texts).await {
         Ok(vectors) => {
@@ -142,14 +135,14 @@ impl RetryPolicy {
     }
 }
 
-/// Runs blocking work on a database.
+/// Runs blocking work on a source.
 async fn run_blocking<T: Send + 'static>(
-    database: &Arc<Database>,
+    source: &EmbeddingSource,
     model: &Arc<str>,
-    work: impl FnOnce(&Database, &str) -> Result<T, ContextError> + Send + 'static,
+    work: impl FnOnce(&EmbeddingSource, &str) -> Result<T, ContextError> + Send + 'static,
 ) -> Result<T, ContextError> {
-    let (database, model) = (Arc::clone(database), Arc::clone(model));
-    let done = tokio::task::spawn_blocking(move || work(&database, &model)).await;
+    let (source, model) = (source.clone(), Arc::clone(model));
+    let done = tokio::task::spawn_blocking(move || work(&source, &model)).await;
     // Fails only if the work panicked or the runtime shuts down.
     done.unwrap_or(Err(ContextError::Cancelled))
 }

@@ -1,14 +1,15 @@
 //! Embeddings for searches and stored texts: optional, with a timeout, computed in the background.
 
-use std::{ops::ControlFlow, sync::Arc, time::Duration};
+use std::{ops::ControlFlow, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::time::{Instant, timeout};
 
-use super::EmbeddingSubject;
+use super::EmbeddingSource;
 use crate::{
-    ContextError, Database, Owner, app_state::AppState, code_search::EmbeddingQuery, embedding,
+    ContextError, app_state::AppState, code_search::EmbeddingQuery, embedding,
+    memory_store::Partition,
 };
 
 /// Maximum time that a search waits for the embedding of its query.
@@ -74,20 +75,19 @@ impl AppState {
         (None, EmbeddingStatus::Unavailable)
     }
 
-    /// Starts a background job that creates missing embeddings.
-    pub(crate) fn queue_embedding(&self, owner: &Owner, database: &Arc<Database>) {
+    /// Starts a background job that creates missing embeddings of a partition.
+    pub(crate) fn queue_embedding(&self, partition: Partition) {
         let Some(embedder) = self.embedder().filter(|_| !self.embeddings_paused()) else {
             return;
         };
-        let Some(job) = self.try_start_job(database.path()) else {
+        let Some(job) = self.try_start_job(&self.data_dir().partition_path(&partition)) else {
             return;
         };
-        let (state, embedder, database) = (self.clone(), embedder.clone(), database.clone());
-        let owner = owner.clone();
+        let (state, embedder) = (self.clone(), embedder.clone());
         tokio::spawn(async move {
             let _job = job;
             let watch = {
-                let state = state.clone();
+                let (state, owner) = (state.clone(), partition.owner().clone());
                 move |_| {
                     if state.is_over_quota(&owner) {
                         ControlFlow::Break(())
@@ -97,8 +97,11 @@ impl AppState {
                 }
             };
             // An error with texts of one subject does not imply an error with the other.
-            for subject in [EmbeddingSubject::Item, EmbeddingSubject::Chunk] {
-                match embedding::backfill(&database, &*embedder, subject, watch.clone()).await {
+            for source in [
+                EmbeddingSource::Items(state.memory().clone(), partition.clone()),
+                EmbeddingSource::Chunks(state.data_dir().clone(), partition.clone()),
+            ] {
+                match embedding::backfill(source, &*embedder, watch.clone()).await {
                     Ok(_) => {}
                     // The quota is reached; the provider did not fail.
                     Err(ContextError::Cancelled) => return,

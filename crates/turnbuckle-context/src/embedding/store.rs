@@ -1,158 +1,183 @@
 //! Storage of embeddings, and texts without one.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
 
-use rusqlite::{OptionalExtension as _, Rows, Transaction, params};
+use rusqlite::{Connection, OptionalExtension as _, Rows, params};
 
-use super::EmbeddingSubject;
-use crate::{ContextError, Database, embedding, text::byte_prefix};
+use crate::{
+    ContextError, DataDir, embedding,
+    memory_store::{
+        EmbeddingCoverage, ItemNumber, MAX_EMBEDDED_BYTES, MemoryStore, MissingEmbedding,
+        Partition, block_on, embedding_text, sqlite::OpenPartition as _,
+    },
+    text::byte_prefix,
+};
 
-/// Maximum number of bytes of a text sent to a model; most models read less.
-const MAX_TEXT_BYTES: usize = 6_000;
+/// The texts of a partition that get embeddings.
+#[derive(Clone)]
+pub(crate) enum EmbeddingSource {
+    /// Checkpoints, remediations and skills.
+    Items(Arc<dyn MemoryStore>, Partition),
+    /// Chunks of indexed files.
+    Chunks(Arc<DataDir>, Partition),
+}
 
 /// A text without an embedding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MissingEmbedding {
-    /// The row that the text belongs to.
+pub(crate) struct MissingText {
+    /// The number of the item, or the row of the chunk.
     pub(crate) row: i64,
     /// The text for the model.
     pub(crate) text: String,
 }
 
-/// The number of texts with an embedding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct EmbeddingCoverage {
-    /// Texts with an embedding.
-    pub(crate) created: u64,
-    /// All texts.
-    pub(crate) total: u64,
+impl EmbeddingSource {
+    /// Counts the texts that have an embedding of a model, and all texts.
+    pub(crate) fn coverage(&self, model: &str) -> Result<EmbeddingCoverage, ContextError> {
+        match self {
+            Self::Items(memory, partition) => {
+                Ok(block_on(memory.embedding_coverage(partition, model))?)
+            }
+            Self::Chunks(data_dir, partition) => match data_dir.open(partition)? {
+                Some(database) => database.read(|db| Ok(chunk_coverage(db, model)?)),
+                None => Ok(EmbeddingCoverage::default()),
+            },
+        }
+    }
+
+    /// Returns texts that lack an embedding of a model, after a row and ordered by row.
+    pub(crate) fn missing(
+        &self,
+        model: &str,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<MissingText>, ContextError> {
+        match self {
+            Self::Items(memory, partition) => {
+                let after = Some(ItemNumber::new(after));
+                let missing = memory.missing_embeddings(partition, model, after, limit);
+                let missing = block_on(missing)?.into_iter();
+                Ok(missing.map(MissingText::from).collect())
+            }
+            Self::Chunks(data_dir, partition) => match data_dir.open(partition)? {
+                Some(database) => database.read(|db| Ok(missing_chunks(db, model, after, limit)?)),
+                None => Ok(Vec::new()),
+            },
+        }
+    }
+
+    /// Stores embeddings and returns how many. Skips texts that changed or were deleted since they were read.
+    pub(crate) fn save(
+        &self,
+        model: &str,
+        created: Vec<(MissingText, Vec<f32>)>,
+    ) -> Result<usize, ContextError> {
+        let unit = |(missing, vector)| Some((missing, embedding::unit(vector)?));
+        let created = created.into_iter().filter_map(unit);
+        match self {
+            Self::Items(memory, partition) => {
+                let created = created.map(|(missing, vector)| (missing.into(), vector));
+                Ok(block_on(memory.save_embeddings(
+                    partition,
+                    model,
+                    created.collect(),
+                ))?)
+            }
+            Self::Chunks(data_dir, partition) => match data_dir.open(partition)? {
+                Some(database) => {
+                    let created: Vec<_> = created.collect();
+                    database.write(|db| Ok(save_chunks(db, model, &created)?))
+                }
+                None => Ok(0),
+            },
+        }
+    }
 }
 
-/// Returns texts that lack an embedding of a model, after a row and ordered by row.
-pub(crate) fn missing_embeddings(
-    database: &Database,
-    subject: EmbeddingSubject,
+impl From<MissingEmbedding> for MissingText {
+    fn from(missing: MissingEmbedding) -> Self {
+        Self {
+            row: missing.number.get(),
+            text: missing.text,
+        }
+    }
+}
+
+impl From<MissingText> for MissingEmbedding {
+    fn from(missing: MissingText) -> Self {
+        Self {
+            number: ItemNumber::new(missing.row),
+            text: missing.text,
+        }
+    }
+}
+
+fn chunk_coverage(db: &Connection, model: &str) -> rusqlite::Result<EmbeddingCoverage> {
+    let select = "SELECT count(*), count(v.row) FROM chunk c JOIN file f ON f.id = c.file \
+                  LEFT JOIN vector v ON v.of = 'chunk' AND v.row = c.id AND v.model = ?1 \
+                  WHERE f.tree IS NOT NULL";
+    db.query_row(select, [model], |row| {
+        Ok(EmbeddingCoverage {
+            total: row.get::<_, i64>(0)?.unsigned_abs(),
+            created: row.get::<_, i64>(1)?.unsigned_abs(),
+        })
+    })
+}
+
+fn missing_chunks(
+    db: &Connection,
     model: &str,
     after: i64,
     limit: usize,
-) -> Result<Vec<MissingEmbedding>, ContextError> {
+) -> rusqlite::Result<Vec<MissingText>> {
+    let select = "SELECT c.id, f.path, c.symbol, c.body \
+                  FROM chunk c JOIN file f ON f.id = c.file \
+                  WHERE c.id > ?2 AND f.tree IS NOT NULL AND NOT EXISTS \
+                  (SELECT 1 FROM vector v WHERE v.of = 'chunk' AND v.row = c.id AND v.model = ?1) \
+                  ORDER BY c.id LIMIT ?3";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    database.read(|db| {
-        let mut statement = db.prepare_cached(match subject {
-            EmbeddingSubject::Item => MISSING_ITEMS,
-            EmbeddingSubject::Chunk => MISSING_CHUNKS,
-        })?;
-        let pending = statement.query_map(params![model, after, limit], missing_from_row)?;
-        Ok(pending.collect::<Result<_, _>>()?)
-    })
+    let mut select = db.prepare_cached(select)?;
+    select
+        .query_map(params![model, after, limit], missing_from_row)?
+        .collect()
 }
 
-/// Stores embeddings and returns how many. Skips texts that changed or were deleted since they were read.
-pub(crate) fn save_embeddings(
-    database: &Database,
-    subject: EmbeddingSubject,
+fn save_chunks(
+    db: &Connection,
     model: &str,
-    created: Vec<(MissingEmbedding, Vec<f32>)>,
-) -> Result<usize, ContextError> {
-    let unit = |(pending, vector)| Some((pending, embedding::unit(vector)?));
-    let created: Vec<_> = created.into_iter().filter_map(unit).collect();
-    database.write(|db| {
-        let mut saved = 0;
-        for (pending, vector) in &created {
-            // Row ids are reused after deletion, so the text has to be compared.
-            if current_text(db, subject, pending.row)?.as_ref() == Some(pending) {
-                let insert =
-                    "INSERT OR REPLACE INTO vector (of, row, model, data) VALUES (?1, ?2, ?3, ?4)";
-                let data = embedding::to_bytes(vector);
-                db.prepare_cached(insert)?.execute(params![
-                    subject.as_str(),
-                    pending.row,
-                    model,
-                    data
-                ])?;
-                saved += 1;
-            }
+    created: &[(MissingText, Vec<f32>)],
+) -> rusqlite::Result<usize> {
+    let current = "SELECT c.id, f.path, c.symbol, c.body \
+                   FROM chunk c JOIN file f ON f.id = c.file WHERE c.id = ?1";
+    let mut current = db.prepare_cached(current)?;
+    let insert =
+        "INSERT OR REPLACE INTO vector (of, row, model, data) VALUES ('chunk', ?1, ?2, ?3)";
+    let mut insert = db.prepare_cached(insert)?;
+    let mut saved = 0;
+    for (missing, vector) in created {
+        let now = current
+            .query_row([missing.row], missing_from_row)
+            .optional()?;
+        if now.as_ref() == Some(missing) {
+            insert.execute(params![missing.row, model, embedding::to_bytes(vector)])?;
+            saved += 1;
         }
-        Ok(saved)
-    })
-}
-
-/// Counts the texts that have an embedding of a model, and all texts.
-pub(crate) fn coverage(
-    database: &Database,
-    subject: EmbeddingSubject,
-    model: &str,
-) -> Result<EmbeddingCoverage, ContextError> {
-    let select = match subject {
-        EmbeddingSubject::Item => {
-            "SELECT count(*), count(v.row) FROM item i
-            LEFT JOIN vector v ON v.of = 'item' AND v.row = i.row AND v.model = ?1"
-        }
-        EmbeddingSubject::Chunk => {
-            "SELECT count(*), count(v.row) FROM chunk c JOIN file f ON f.id = c.file
-            LEFT JOIN vector v ON v.of = 'chunk' AND v.row = c.id AND v.model = ?1
-            WHERE f.tree IS NOT NULL"
-        }
-    };
-    database.read(|db| {
-        let count = |row: &rusqlite::Row<'_>| {
-            Ok(EmbeddingCoverage {
-                total: row.get::<_, i64>(0)?.unsigned_abs(),
-                created: row.get::<_, i64>(1)?.unsigned_abs(),
-            })
-        };
-        Ok(db.query_row(select, [model], count)?)
-    })
-}
-
-const MISSING_ITEMS: &str = "SELECT i.row, i.title, i.detail, i.body FROM item i
-    WHERE i.row > ?2 AND NOT EXISTS
-        (SELECT 1 FROM vector v WHERE v.of = 'item' AND v.row = i.row AND v.model = ?1)
-    ORDER BY i.row LIMIT ?3";
-
-const MISSING_CHUNKS: &str = "SELECT c.id, f.path, c.symbol, c.body
-    FROM chunk c JOIN file f ON f.id = c.file
-    WHERE c.id > ?2 AND f.tree IS NOT NULL AND NOT EXISTS
-        (SELECT 1 FROM vector v WHERE v.of = 'chunk' AND v.row = c.id AND v.model = ?1)
-    ORDER BY c.id LIMIT ?3";
-
-/// Returns the current text of a row.
-fn current_text(
-    db: &Transaction<'_>,
-    subject: EmbeddingSubject,
-    row: i64,
-) -> rusqlite::Result<Option<MissingEmbedding>> {
-    let select = match subject {
-        EmbeddingSubject::Item => "SELECT row, title, detail, body FROM item WHERE row = ?1",
-        EmbeddingSubject::Chunk => {
-            "SELECT c.id, f.path, c.symbol, c.body
-            FROM chunk c JOIN file f ON f.id = c.file WHERE c.id = ?1"
-        }
-    };
-    db.prepare_cached(select)?
-        .query_row([row], missing_from_row)
-        .optional()
+    }
+    Ok(saved)
 }
 
 /// Builds the text of a row. The name comes first, so that truncation does not remove it.
-fn missing_from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<MissingEmbedding> {
-    let mut text = String::new();
-    for column in 1..4 {
-        let part = row.get_ref(column)?.as_str()?;
-        let room = MAX_TEXT_BYTES.saturating_sub(text.len());
-        let part = byte_prefix(part, room);
-        if !part.trim().is_empty() {
-            text.push_str(part);
-            text.push('\n');
-        }
-    }
-    let row = row.get(0)?;
-    Ok(MissingEmbedding { row, text })
+fn missing_from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<MissingText> {
+    let part = |column: usize| -> rusqlite::Result<&str> { Ok(row.get_ref(column)?.as_str()?) };
+    Ok(MissingText {
+        text: embedding_text([part(1)?, part(2)?, part(3)?]),
+        row: row.get(0)?,
+    })
 }
 
 /// Truncates a query text like stored texts.
 pub(crate) fn query_text(text: &str) -> &str {
-    byte_prefix(text, MAX_TEXT_BYTES)
+    byte_prefix(text, MAX_EMBEDDED_BYTES)
 }
 
 /// The nearest rows, nearest first.

@@ -6,12 +6,11 @@ use std::{
     },
 };
 
-use super::{
-    backfill::BackfillReport,
-    store::{coverage, missing_embeddings, save_embeddings},
-    *,
+use super::{backfill::BackfillReport, *};
+use crate::{
+    DataDir, Database, Owner,
+    memory_store::{Partition, SqliteMemoryStore},
 };
-use crate::Database;
 
 /// An embedder with two dimensions: the presence of two words.
 struct Toy {
@@ -58,14 +57,24 @@ fn toy(text: &str) -> Vec<f32> {
 }
 
 struct TestDatabase {
+    data_dir: Arc<DataDir>,
     database: Arc<Database>,
     _folder: tempfile::TempDir,
 }
 
+/// The texts that a test embeds.
+#[derive(Clone, Copy)]
+enum EmbeddingSubject {
+    Item,
+    Chunk,
+}
+
 fn database() -> TestDatabase {
     let folder = tempfile::tempdir().unwrap();
-    let database = Arc::new(Database::open(folder.path().join("a.db")).unwrap());
+    let data_dir = Arc::new(DataDir::new(folder.path()));
+    let database = data_dir.open_shared(&Owner::for_user("ada")).unwrap();
     TestDatabase {
+        data_dir,
         database,
         _folder: folder,
     }
@@ -114,7 +123,20 @@ impl TestDatabase {
         embedder: &Toy,
         of: EmbeddingSubject,
     ) -> Result<BackfillReport, ContextError> {
-        backfill(&self.database, embedder, of, |_| ControlFlow::Continue(())).await
+        backfill(self.source(of), embedder, |_| ControlFlow::Continue(())).await
+    }
+
+    fn source(&self, of: EmbeddingSubject) -> EmbeddingSource {
+        let (data_dir, partition) = (
+            self.data_dir.clone(),
+            Partition::shared(&Owner::for_user("ada")),
+        );
+        match of {
+            EmbeddingSubject::Item => {
+                EmbeddingSource::Items(Arc::new(SqliteMemoryStore::new(data_dir)), partition)
+            }
+            EmbeddingSubject::Chunk => EmbeddingSource::Chunks(data_dir, partition),
+        }
     }
 
     /// Returns the nearest items, and the number of embeddings that cannot be compared.
@@ -148,7 +170,10 @@ async fn missing_embeddings_are_created_and_found() {
     assert_eq!(toy.calls.load(Ordering::Relaxed), 3);
     assert_eq!(database.nearest("tea", 1), (vec![tea], 0));
     assert_eq!(database.nearest("rain", 3).0, rows[..3]);
-    let covered = coverage(&database.database, EmbeddingSubject::Item, "toy").unwrap();
+    let covered = database
+        .source(EmbeddingSubject::Item)
+        .coverage("toy")
+        .unwrap();
     assert_eq!((covered.created, covered.total), (71, 71));
     assert_eq!(
         database
@@ -240,9 +265,8 @@ async fn a_backfill_can_be_stopped_and_continued() {
     let (sender, receiver) = std::sync::mpsc::channel();
     let test_thread = std::thread::current().id();
     let stopped = backfill(
-        &database.database,
+        database.source(EmbeddingSubject::Item),
         &toy,
-        EmbeddingSubject::Item,
         move |progress| {
             // The callback may block.
             assert_ne!(std::thread::current().id(), test_thread);
@@ -271,16 +295,23 @@ async fn a_backfill_can_be_stopped_and_continued() {
 fn a_changed_text_does_not_get_an_outdated_embedding() {
     let database = database();
     let row = database.item("about tea");
-    let mut pending =
-        missing_embeddings(&database.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
+    let mut pending = database
+        .source(EmbeddingSubject::Item)
+        .missing("toy", 0, 9)
+        .unwrap();
     database.change(row, "about rain");
     let made = vec![(pending.remove(0), toy("tea"))];
     assert_eq!(
-        save_embeddings(&database.database, EmbeddingSubject::Item, "toy", made).unwrap(),
+        database
+            .source(EmbeddingSubject::Item)
+            .save("toy", made)
+            .unwrap(),
         0
     );
-    let pending =
-        missing_embeddings(&database.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
+    let pending = database
+        .source(EmbeddingSubject::Item)
+        .missing("toy", 0, 9)
+        .unwrap();
     assert_eq!(pending[0].text, "title\nabout rain\n");
 }
 
@@ -288,11 +319,16 @@ fn a_changed_text_does_not_get_an_outdated_embedding() {
 fn embeddings_with_other_dimensions_are_counted_and_skipped() {
     let database = database();
     database.item("about tea");
-    let mut pending =
-        missing_embeddings(&database.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
+    let mut pending = database
+        .source(EmbeddingSubject::Item)
+        .missing("toy", 0, 9)
+        .unwrap();
     let made = vec![(pending.remove(0), vec![1.0, 2.0, 3.0])];
     assert_eq!(
-        save_embeddings(&database.database, EmbeddingSubject::Item, "toy", made).unwrap(),
+        database
+            .source(EmbeddingSubject::Item)
+            .save("toy", made)
+            .unwrap(),
         1
     );
     assert_eq!(database.nearest("tea", 9), (Vec::new(), 1));
@@ -302,8 +338,10 @@ fn embeddings_with_other_dimensions_are_counted_and_skipped() {
 fn a_long_text_is_truncated_at_a_character_boundary() {
     let database = database();
     database.item(&"ä".repeat(50_000));
-    let pending =
-        missing_embeddings(&database.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
+    let pending = database
+        .source(EmbeddingSubject::Item)
+        .missing("toy", 0, 9)
+        .unwrap();
     assert!((5_900..6_010).contains(&pending[0].text.len()));
 }
 

@@ -27,6 +27,7 @@ pub(crate) fn error_message(error: &ContextError) -> String {
         ContextError::Database { kind, path, .. } => {
             DatabaseErrorText::new(*kind, path).for_caller.to_owned()
         }
+        ContextError::MemoryStore(error) => error.caller_message().to_owned(),
         ContextError::File { path, source } => {
             let (name, cause) = (file_name(path), io_cause(source));
             let name = sanitize(&name);

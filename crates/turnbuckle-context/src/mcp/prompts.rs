@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{
     ContextError, DataDir, Database, Owner,
-    app_state::AppState,
+    app_state::{AppState, ItemRef},
     code_index, memory,
     memory::{ItemKind, MemoryItem, MemoryQuery},
-    storage::lookup::ItemRef,
+    memory_store::{Partition, Scope},
 };
 
 /// Maximum number of other checkpoints listed with the one to resume.
@@ -48,19 +48,19 @@ pub(crate) fn all(state: &AppState) -> Vec<Prompt> {
     ]
 }
 
-fn prompt<A: DeserializeOwned + JsonSchema + Send + 'static>(
-    state: &AppState,
-    name: &'static str,
-    write: fn(&AppState, &Owner, A) -> Result<Vec<PromptMessage>, ContextError>,
-) -> Prompt {
+fn prompt<A, W>(state: &AppState, name: &'static str, write: fn(AppState, Owner, A) -> W) -> Prompt
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    W: Future<Output = Result<Vec<PromptMessage>, ContextError>> + Send + 'static,
+{
     let at = state.clone();
     let make = move |args: A, cx: Context| {
         let state = at.clone();
         async move {
             let owner = state.owner(&cx).map_err(prompt_error)?;
             let job_owner = owner.clone();
-            let write = move |state: &AppState| write(state, &job_owner, args);
-            let messages = state.run_read(&owner, write).await;
+            let write = move |state| write(state, job_owner, args);
+            let messages = state.read_memory(&owner, write).await;
             messages.map(Messages::new).map_err(prompt_error)
         }
     };
@@ -116,27 +116,20 @@ struct ResumeWorkArgs {
     skill: Option<String>,
 }
 
-fn resume_work(
-    state: &AppState,
-    owner: &Owner,
+async fn resume_work(
+    state: AppState,
+    owner: Owner,
     args: ResumeWorkArgs,
 ) -> Result<Vec<PromptMessage>, ContextError> {
-    let (project, database) = state.find_project(owner, &args.project_path)?;
+    let (project, partition) = state.find_partition(&owner, &args.project_path)?;
     let root = project.root().to_string_lossy().into_owned();
-    let newest = match &database {
-        Some(database) => {
-            memory::list(
-                database,
-                ItemKind::Checkpoint,
-                MAX_EARLIER_CHECKPOINTS + 1,
-                None,
-            )?
-            .items
-        }
-        None => Vec::new(),
-    };
+    let most = MAX_EARLIER_CHECKPOINTS + 1;
+    let newest = state
+        .memory()
+        .list(&partition, ItemKind::Checkpoint, None, most);
+    let newest = newest.await?;
     let chosen = match non_empty(args.checkpoint) {
-        Some(id) => Some(find_checkpoint(database.as_deref(), &id)?),
+        Some(id) => Some(find_checkpoint(&state, &partition, &id).await?),
         None => {
             let mut here = newest.iter().filter(|item| item.branch == project.branch());
             here.next().or(newest.first()).cloned()
@@ -149,6 +142,7 @@ fn resume_work(
             to do, and call checkpoint_save whenever a step is done."
         ))]);
     };
+    let skill = skill_message(&state, &owner, args.skill).await?;
     let mut text = format!(
         "Resume the work in {shown_root} (branch {branch}) from the checkpoint below, saved {} on branch {}. \
         First check what has changed since then. Summarize the state and the next step in a few sentences, \
@@ -172,9 +166,9 @@ fn resume_work(
     }
     let mut messages = vec![
         PromptMessage::user(text),
-        item_message(state, chosen, Some(root)),
+        item_message(&state, chosen, Some(root)),
     ];
-    messages.extend(skill_message(state, owner, args.skill)?);
+    messages.extend(skill);
     Ok(messages)
 }
 
@@ -186,9 +180,9 @@ struct RecordFixArgs {
     project_path: Option<String>,
 }
 
-fn record_fix(
-    state: &AppState,
-    owner: &Owner,
+async fn record_fix(
+    state: AppState,
+    owner: Owner,
     args: RecordFixArgs,
 ) -> Result<Vec<PromptMessage>, ContextError> {
     if args.error_msg.len() > MAX_ERROR_BYTES {
@@ -198,17 +192,12 @@ fn record_fix(
         )));
     }
     let project = non_empty(args.project_path);
-    let mut databases: Vec<_> = state
-        .data_dir()
-        .open_shared_if_exists(owner)?
-        .into_iter()
-        .collect();
-    let shared = databases.len();
+    let mut partitions = vec![Partition::shared(&owner)];
     let mut target = "omit project_path, so that all projects share it".to_owned();
     let mut root = None;
     if let Some(path) = project {
-        let (project, database) = state.find_project(owner, &path)?;
-        databases.extend(database);
+        let (project, partition) = state.find_partition(&owner, &path)?;
+        partitions.push(partition);
         let path = project.root().to_string_lossy().into_owned();
         target = format!("project_path is {}", sanitize(&path));
         root = Some(path);
@@ -218,8 +207,7 @@ fn record_fix(
         half_life: state.half_life(),
         ..MemoryQuery::new(ItemKind::Remediation, &args.error_msg)
     };
-    let searched: Vec<&Database> = databases.iter().map(|one| &**one).collect();
-    let known = memory::search(&searched, &query)?;
+    let known = memory::search(&**state.memory(), &partitions, &query).await?;
     let error = state.redactor().redact(&args.error_msg).text;
     let mut text = format!(
         "This error was solved in our conversation:\n\n```\n{error}\n```\n\n\
@@ -234,8 +222,8 @@ fn record_fix(
     }
     let mut messages = vec![PromptMessage::user(text)];
     messages.extend(known.into_iter().map(|hit| {
-        let root = root.clone().filter(|_| hit.source >= shared);
-        item_message(state, hit.item, root)
+        let root = root.clone().filter(|_| hit.source > 0);
+        item_message(&state, hit.item, root)
     }));
     Ok(messages)
 }
@@ -250,12 +238,12 @@ struct ExplainRepositoryArgs {
     skill: Option<String>,
 }
 
-fn explain_repository(
-    state: &AppState,
-    owner: &Owner,
+async fn explain_repository(
+    state: AppState,
+    owner: Owner,
     args: ExplainRepositoryArgs,
 ) -> Result<Vec<PromptMessage>, ContextError> {
-    let (project, database) = state.find_project(owner, &args.project_path)?;
+    let (project, database) = state.find_project(&owner, &args.project_path)?;
     let root = project.checkout().to_string_lossy();
     let mut text = format!(
         "Explain the repository {} (branch {}).",
@@ -283,7 +271,7 @@ fn explain_repository(
         None => text.push_str("\n\nThe repository is not indexed: call index_repository first."),
     }
     let mut messages = vec![PromptMessage::user(text)];
-    messages.extend(skill_message(state, owner, args.skill)?);
+    messages.extend(skill_message(&state, &owner, args.skill).await?);
     Ok(messages)
 }
 
@@ -292,9 +280,13 @@ fn non_empty(argument: Option<String>) -> Option<String> {
     argument.filter(|text| !text.trim().is_empty())
 }
 
-fn find_checkpoint(database: Option<&Database>, id: &str) -> Result<MemoryItem, ContextError> {
-    let found = database.map(|database| memory::find(database, id));
-    let found = found.transpose()?.flatten();
+async fn find_checkpoint(
+    state: &AppState,
+    partition: &Partition,
+    id: &str,
+) -> Result<MemoryItem, ContextError> {
+    let found = state.memory().find(Scope::Partition(partition), id).await?;
+    let found = found.map(|(_, item)| item);
     let found = found.filter(|item| item.kind == ItemKind::Checkpoint);
     found.ok_or_else(|| {
         ContextError::not_found(format!("checkpoint `{}` in this project", one_line(id, 80)))
@@ -302,7 +294,7 @@ fn find_checkpoint(database: Option<&Database>, id: &str) -> Result<MemoryItem, 
 }
 
 /// Returns the message with a skill, if one was named.
-fn skill_message(
+async fn skill_message(
     state: &AppState,
     owner: &Owner,
     name: Option<String>,
@@ -310,9 +302,8 @@ fn skill_message(
     let Some(name) = non_empty(name) else {
         return Ok(None);
     };
-    let shared = state.data_dir().open_shared_if_exists(owner)?;
-    let found = shared.map(|shared| memory::find_skill(&shared, &name));
-    let found = found.transpose()?.flatten();
+    let shared = Partition::shared(owner);
+    let found = memory::find_skill(&**state.memory(), &shared, &name).await?;
     let found =
         found.ok_or_else(|| ContextError::not_found(format!("skill `{}`", one_line(&name, 80))))?;
     Ok(Some(item_message(state, found, None)))

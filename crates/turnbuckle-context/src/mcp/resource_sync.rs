@@ -18,7 +18,7 @@ use turnbuckle_server::{
     middleware::{Middleware, Next, Operation, OperationResponse},
 };
 
-use self::scan::{FileSnapshot, ListedResource, ResourceTarget};
+use self::scan::{ListedResource, PartitionSnapshots, ResourceTarget};
 use super::resources;
 use crate::{Owner, OwnershipPolicy, app_state::AppState, storage::lock};
 
@@ -43,7 +43,7 @@ struct OwnerLists {
 #[derive(Default)]
 struct OwnerList {
     has_template: bool,
-    snapshots: HashMap<String, FileSnapshot>,
+    snapshots: PartitionSnapshots,
     /// The listed URIs, with title and version.
     published: BTreeMap<String, (String, u64)>,
     skills: skills::PublishedSkills,
@@ -71,8 +71,8 @@ impl ResourceSync {
         let mut list = list.lock().await;
         let snapshots = std::mem::take(&mut list.snapshots);
         let its_owner = owner.clone();
-        let scanned = state.run_read(&owner, move |state| {
-            scan::scan(state, &its_owner, snapshots)
+        let scanned = state.read_memory(&owner, async move |state| {
+            scan::scan(&state, &its_owner, snapshots).await
         });
         let snapshots = match scanned.await {
             Ok(snapshots) => snapshots,
@@ -109,7 +109,7 @@ impl ResourceSync {
         server: &Server,
         owner: &Owner,
         list: &mut OwnerList,
-        snapshots: &HashMap<String, FileSnapshot>,
+        snapshots: &PartitionSnapshots,
     ) {
         let current = newest(snapshots);
         let removed: Vec<_> = list
@@ -199,10 +199,10 @@ impl OwnerLists {
 }
 
 /// Returns the newest resources, by URI.
-fn newest(snapshots: &HashMap<String, FileSnapshot>) -> BTreeMap<String, &ListedResource> {
+fn newest(snapshots: &PartitionSnapshots) -> BTreeMap<String, &ListedResource> {
     let mut all: Vec<&ListedResource> = snapshots
         .values()
-        .flat_map(|file| &file.resources)
+        .flat_map(|partition| &partition.resources)
         .collect();
     all.sort_by_key(|entry| (std::cmp::Reverse(entry.version), &entry.uri));
     all.truncate(MAX_LISTED);

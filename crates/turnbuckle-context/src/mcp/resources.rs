@@ -15,10 +15,10 @@ use super::{
 };
 use crate::{
     ContextError, Owner, OwnershipPolicy,
-    app_state::AppState,
+    app_state::{AppState, ItemRef},
     memory,
     memory::ItemKind,
-    storage::{collections, lookup::ItemRef},
+    memory_store::{Partition, Scope},
 };
 
 const MARKDOWN: &str = "text/markdown";
@@ -132,7 +132,9 @@ pub(crate) async fn read_item(
 ) -> Result<Contents, RequestError> {
     let owner = state.owner(cx).map_err(request_error)?;
     let known = state
-        .run_read(&owner.clone(), move |state| state.find_item(&owner, &id))
+        .read_memory(&owner.clone(), async move |state| {
+            state.find_item(&owner, &id).await
+        })
         .await
         .map_err(request_error)?;
     if known.item.kind != kind {
@@ -148,11 +150,10 @@ async fn read_skill(
 ) -> Result<Contents, RequestError> {
     let owner = state.owner(cx).map_err(request_error)?;
     let item = state
-        .run_read(&owner.clone(), move |state| {
-            let shared = state.data_dir().open_shared_if_exists(&owner)?;
-            let found = shared.map(|shared| memory::find_skill(&shared, &name));
-            let found = found.transpose()?.flatten();
-            found
+        .read_memory(&owner.clone(), async move |state| {
+            let shared = Partition::shared(&owner);
+            memory::find_skill(&**state.memory(), &shared, &name)
+                .await?
                 .map(|item| state.redact_item(item))
                 .ok_or_else(|| ContextError::not_found("such skill"))
         })
@@ -168,8 +169,8 @@ pub(crate) async fn read_collection(
 ) -> Result<Contents, RequestError> {
     let owner = state.owner(cx).map_err(request_error)?;
     let found = state
-        .run_read(&owner.clone(), move |state| {
-            collections::find(state.data_dir(), &owner, &name)
+        .read_memory(&owner.clone(), async move |state| {
+            state.collections().find(&owner, &name).await
         })
         .await
         .map_err(request_error)?;
@@ -231,26 +232,18 @@ pub(crate) async fn complete_id(
 ) -> Result<Vec<String>, RequestError> {
     let owner = state.owner(cx).map_err(request_error)?;
     let job_owner = owner.clone();
-    let ids = state.run_read(&job_owner, move |state| {
-        let data_dir = state.data_dir();
-        let databases: Vec<_> = match typed.arguments.get("project_path") {
-            Some(path) => state.find_project(&owner, path)?.1.into_iter().collect(),
-            None => data_dir
-                .project_ids(&owner)?
-                .iter()
-                .filter_map(|id| data_dir.open_project_by_id(&owner, id).ok().flatten())
-                .chain(data_dir.open_shared_if_exists(&owner)?)
-                .collect(),
+    let ids = state.read_memory(&job_owner, async move |state| {
+        let partition = match typed.arguments.get("project_path") {
+            Some(path) => Some(state.find_partition(&owner, path)?.1),
+            None => None,
         };
-        let mut ids = Vec::new();
-        for database in databases {
-            ids.extend(memory::ids_with_prefix(
-                &database,
-                kind,
-                &typed.value,
-                MAX_COMPLETIONS,
-            )?);
-        }
+        let scope = partition
+            .as_ref()
+            .map_or(Scope::Owner(&owner), Scope::Partition);
+        let ids = state
+            .memory()
+            .ids(scope, kind, &typed.value, MAX_COMPLETIONS);
+        let mut ids = ids.await?;
         ids.sort_by_key(|(created, _)| std::cmp::Reverse(*created));
         let newest = ids.into_iter().take(MAX_COMPLETIONS);
         Ok(newest.map(|(_, id)| id).collect())
@@ -266,11 +259,10 @@ pub(crate) async fn complete_skill(
 ) -> Result<Vec<String>, RequestError> {
     let owner = state.owner(cx).map_err(request_error)?;
     let job_owner = owner.clone();
-    let names = state.run_read(&job_owner, move |state| {
-        let Some(shared) = state.data_dir().open_shared_if_exists(&owner)? else {
-            return Ok(Vec::new());
-        };
-        let names = memory::titles(&shared, ItemKind::Skill, MAX_SKILLS)?.into_iter();
+    let names = state.read_memory(&job_owner, async move |state| {
+        let shared = Partition::shared(&owner);
+        let names = state.memory().titles(&shared, ItemKind::Skill, MAX_SKILLS);
+        let names = names.await?.into_iter();
         let clean = |name: String| state.redactor().redact(&name).text.into_owned();
         Ok(matching_values(names.map(clean), &typed.value))
     });
@@ -285,8 +277,8 @@ pub(crate) async fn complete_project(
 ) -> Result<Vec<String>, RequestError> {
     let owner = state.owner(cx).map_err(request_error)?;
     let job_owner = owner.clone();
-    let roots = state.run_read(&job_owner, move |state| {
-        let projects = state.list_projects(&owner)?;
+    let roots = state.read_memory(&job_owner, async move |state| {
+        let projects = state.memory().projects(&owner).await?;
         Ok(matching_values(
             projects.into_iter().map(|project| project.root),
             &typed.value,

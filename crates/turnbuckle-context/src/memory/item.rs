@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::ContextError;
+use crate::{ContextError, memory_store::ItemNumber, owner::hex};
 
 /// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -70,11 +70,18 @@ impl FromStr for ItemKind {
     }
 }
 
+/// Creates an id: a prefix and sixteen random hexadecimal digits.
+pub(crate) fn new_id(prefix: &str) -> String {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).expect("the system has random numbers");
+    format!("{prefix}_{}", hex(&random))
+}
+
 /// A stored item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryItem {
-    /// The row id; see `rows.rs`.
-    pub(crate) row: i64,
+    /// The number that the store gave it.
+    pub number: ItemNumber,
     /// `ckpt_…`, `rem_…` or `skill_…`.
     pub id: String,
     /// The kind.

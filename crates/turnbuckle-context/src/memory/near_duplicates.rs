@@ -2,9 +2,14 @@
 
 use std::collections::HashSet;
 
-use super::{ItemKind, MemoryItem, error_fingerprint, postings::TermPostings, rows};
+use super::{
+    ItemKind, MemoryItem,
+    candidates::{best_candidates, term_weights},
+    error_fingerprint,
+};
 use crate::{
-    ContextError, Database,
+    ContextError,
+    memory_store::{ItemSelection, MemoryStore, Partition},
     text::{byte_prefix, tokenize},
 };
 
@@ -30,33 +35,34 @@ pub struct SimilarItem {
 }
 
 /// Returns the near duplicates of a new item, most similar first.
-pub(super) fn find_similar(
-    database: &Database,
+pub(super) async fn find_similar(
+    store: &dyn MemoryStore,
+    partition: &Partition,
     item: &MemoryItem,
 ) -> Result<Vec<SimilarItem>, ContextError> {
     let text = compared_text(item);
     let terms = tokenize::significant_terms(&text);
     let shingles = Shingles::new(&text);
-    let mut similar = database.read(|db| {
-        let postings = TermPostings::load(db, item.kind, &terms)?;
-        let mut similar = Vec::new();
-        let postings = [postings];
-        let weights = TermPostings::term_weights(&postings, &terms);
-        for candidate in postings[0].best_rows(&weights, MAX_COMPARED) {
-            let Some(other) = rows::find_by_row(db, candidate.row)? else {
-                continue;
-            };
-            let similarity = shingles.similarity(&Shingles::new(&compared_text(&other)));
-            if similarity >= MIN_SIMILARITY {
-                similar.push(SimilarItem {
-                    title: byte_prefix(other.headline(), MAX_TITLE_BYTES).to_owned(),
-                    id: other.id,
-                    similarity,
-                });
-            }
+    let listed = [store.candidates(partition, item.kind, &terms).await?];
+    let weights = term_weights(&listed, &terms);
+    let best = best_candidates(&listed[0], &weights, MAX_COMPARED);
+    let numbers: Vec<_> = best.iter().map(|candidate| candidate.number).collect();
+    let selection = ItemSelection {
+        numbers: &numbers,
+        branch: None,
+        limit: MAX_COMPARED,
+    };
+    let mut similar = Vec::new();
+    for other in store.items(partition, selection).await? {
+        let similarity = shingles.similarity(&Shingles::new(&compared_text(&other)));
+        if similarity >= MIN_SIMILARITY {
+            similar.push(SimilarItem {
+                title: byte_prefix(other.headline(), MAX_TITLE_BYTES).to_owned(),
+                id: other.id,
+                similarity,
+            });
         }
-        Ok(similar)
-    })?;
+    }
     similar.sort_by(|one, other| other.similarity.total_cmp(&one.similarity));
     similar.truncate(MAX_REPORTED);
     Ok(similar)

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    ItemKind, MemoryItem, NewItem, SimilarItem, error_fingerprint, limits, limits::ItemSource,
-    near_duplicates, redact_item::ItemRedactor, rows, rows::HiddenColumns,
+    ItemKind, MemoryItem, NewItem, SimilarItem, error_fingerprint, item::new_id, limits,
+    limits::ItemSource, near_duplicates, redact_item::ItemRedactor,
 };
 use crate::{
-    ContextError, Database, Redactor,
+    ContextError, Redactor,
+    memory_store::{ItemNumber, MemoryStore, Partition, SavedItem},
     owner::hex,
-    storage::{database::now, operations},
+    storage::database::now,
     text::tokenize,
 };
 
@@ -32,12 +32,13 @@ pub struct SaveOutcome {
     pub operation: String,
 }
 
-/// Saves an item; it is on the disk when this returns.
+/// Saves an item; it is stored durably when this returns.
 ///
 /// If an item with the same kind, branch and text exists, its title, detail, tags and metadata are updated, and `is_new` is
 /// false. A skill with the same name is replaced and keeps its id.
-pub fn save(
-    database: &Database,
+pub(crate) async fn save(
+    store: &dyn MemoryStore,
+    partition: &Partition,
     redactor: &Redactor,
     mut new_item: NewItem,
 ) -> Result<SaveOutcome, ContextError> {
@@ -47,13 +48,12 @@ pub fn save(
     let redacted = item_redactor.into_counts();
     let prepared = PreparedItem::new(new_item, redacted.values().sum(), now());
     // Searched before the write transaction, so that other writers do not wait.
-    let mut similar_to = near_duplicates::find_similar(database, &prepared.item)?;
-    let (item, is_new, operation) = database.write(|db| {
-        let (item, is_new) = prepared.store(db)?;
-        let result = json!({ format!("{}_id", item.kind): item.id });
-        let operation = operations::record(db, &format!("{}_save", item.kind), &result)?;
-        Ok((item, is_new, operation))
-    })?;
+    let mut similar_to = near_duplicates::find_similar(store, partition, &prepared.item).await?;
+    let SavedItem {
+        item,
+        is_new,
+        operation,
+    } = store.save(partition, prepared).await?;
     similar_to.retain(|similar| similar.id != item.id);
     // Older items may contain secrets that newer rules find.
     for similar in &mut similar_to {
@@ -69,19 +69,21 @@ pub fn save(
 }
 
 /// A redacted item, ready to be stored.
-pub(crate) struct PreparedItem {
+#[derive(Clone, Debug, PartialEq)]
+pub struct PreparedItem {
     /// The item to insert if it is new.
     pub(crate) item: MemoryItem,
-    hidden: HiddenColumns,
+    pub(crate) words: String,
+    pub(crate) hash: String,
 }
 
 impl PreparedItem {
     /// Prepares a redacted item.
-    pub(crate) fn new(new_item: NewItem, redacted: u32, now: i64) -> Self {
+    pub fn new(new_item: NewItem, redacted: u32, now: i64) -> Self {
         let hash = hash(&new_item);
         let item = MemoryItem {
-            row: 0,
-            id: rows::new_id(new_item.kind.prefix()),
+            number: ItemNumber::default(),
+            id: new_id(new_item.kind.prefix()),
             kind: new_item.kind,
             branch: new_item.branch,
             title: new_item.title,
@@ -96,30 +98,40 @@ impl PreparedItem {
             updated: now,
         };
         let words = search_words(&item);
-        let hidden = HiddenColumns { words, hash };
-        Self { item, hidden }
+        Self { item, words, hash }
     }
 
-    /// Returns the existing duplicate.
-    pub(crate) fn find_existing(&self, db: &Connection) -> rusqlite::Result<Option<MemoryItem>> {
-        rows::find_by_hash(db, self.item.kind, &self.hidden.hash)
+    /// Returns the item to insert if it is new. The store gives it a number.
+    pub fn item(&self) -> &MemoryItem {
+        &self.item
     }
 
-    /// Inserts the item or updates its duplicate. Returns whether it is new.
-    pub(crate) fn store(self, db: &Connection) -> rusqlite::Result<(MemoryItem, bool)> {
-        let known = self.find_existing(db)?;
-        let Self { mut item, hidden } = self;
-        let Some(first) = known else {
-            rows::insert(db, &mut item, &hidden)?;
-            return Ok((item, true));
-        };
-        let item = merge_items(first, item);
-        let hidden = HiddenColumns {
-            words: search_words(&item),
-            ..hidden
-        };
-        rows::update(db, &item, &hidden)?;
-        Ok((item, false))
+    /// Returns the hash that identifies duplicates of the same kind.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// Returns additional words for search: parts of identifiers, and hashes of errors.
+    pub fn search_words(&self) -> &str {
+        &self.words
+    }
+
+    /// Updates a stored duplicate with this item. Id, number, kind, use count and time of creation do not change.
+    #[must_use]
+    pub fn merge_into(self, first: MemoryItem) -> Self {
+        let item = merge_items(first, self.item);
+        let words = search_words(&item);
+        Self {
+            item,
+            words,
+            ..self
+        }
+    }
+
+    /// Returns the kind and the result of the operation to record for a saved item.
+    pub fn save_operation(saved: &MemoryItem) -> (String, Value) {
+        let result = json!({ format!("{}_id", saved.kind): saved.id });
+        (format!("{}_save", saved.kind), result)
     }
 }
 

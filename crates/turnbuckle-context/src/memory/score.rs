@@ -6,8 +6,8 @@
 use std::{collections::HashMap, time::Duration};
 
 use super::{
-    ItemKind, MemoryItem, error_fingerprint, near_duplicates::Shingles, postings,
-    postings::RowCandidate, search::HalfLife,
+    ItemKind, MemoryItem, candidates, candidates::ItemCandidate, error_fingerprint,
+    near_duplicates::Shingles, search::HalfLife,
 };
 use crate::{
     code_search::synonyms::stem,
@@ -37,7 +37,7 @@ const OTHER_CODE_FACTOR: f64 = 0.75;
 /// An analyzed query.
 pub(super) struct PreparedQuery {
     kind: ItemKind,
-    /// Terms for FTS5; error hashes come last.
+    /// Terms for the store; error hashes come last.
     pub(super) terms: Vec<String>,
     /// The number of terms that are words.
     words: usize,
@@ -57,7 +57,7 @@ impl PreparedQuery {
     pub(super) fn new(kind: ItemKind, text: &str) -> Self {
         let text = byte_prefix(text, MAX_QUERY_BYTES);
         let mut terms = tokenize::significant_terms(text);
-        terms.truncate(postings::MAX_TERMS);
+        terms.truncate(candidates::MAX_TERMS);
         let words = terms.len();
         let mut stem_ids = HashMap::new();
         let mut number = |word: &str| {
@@ -74,7 +74,7 @@ impl PreparedQuery {
         });
         if error.is_some() {
             terms.extend(error_fingerprint::fingerprint_hashes(text));
-            terms.truncate(postings::MAX_TERMS);
+            terms.truncate(candidates::MAX_TERMS);
         }
         Self {
             kind,
@@ -90,7 +90,7 @@ impl PreparedQuery {
     pub(super) fn score(
         &self,
         weights: &[f64],
-        candidate: &RowCandidate,
+        candidate: &ItemCandidate,
         item: &MemoryItem,
     ) -> f64 {
         let share = self.covered_share(weights, candidate, item);
@@ -101,7 +101,7 @@ impl PreparedQuery {
     }
 
     /// Returns the share of the query that the item contains.
-    fn covered_share(&self, weights: &[f64], candidate: &RowCandidate, item: &MemoryItem) -> f64 {
+    fn covered_share(&self, weights: &[f64], candidate: &ItemCandidate, item: &MemoryItem) -> f64 {
         let counts = self.weighted_counts(item);
         let length = item.title.len() + item.body.len() + item.detail.len();
         let lengths = (length as f64 / typical_length(self.kind)).min(MAX_LENGTH_RATIO);
@@ -109,7 +109,7 @@ impl PreparedQuery {
         let (mut got, mut all) = (0.0, 0.0);
         for term in 0..self.words {
             let mut count = counts[term];
-            // The stemmer of FTS5 matches more forms of a word.
+            // The stemmer of the store matches more forms of a word.
             if count == 0.0 && candidate.has(term) {
                 count = BODY_WEIGHT;
             }
@@ -152,7 +152,7 @@ impl PreparedQuery {
         &self,
         error: &ErrorQuery,
         share: f64,
-        candidate: &RowCandidate,
+        candidate: &ItemCandidate,
         item: &MemoryItem,
     ) -> f64 {
         let similarity = error.shingles.similarity(&error_shingles(&item.title));

@@ -2,24 +2,24 @@
 
 use std::{cmp::Ordering, collections::HashMap, time::Duration};
 
-use rusqlite::{Connection, params};
-
 use super::{
     ItemKind, MemoryItem,
-    postings::{RowCandidate, TermPostings},
-    rows,
+    candidates::{ItemCandidate, best_candidates, term_weights},
     score::PreparedQuery,
 };
 use crate::{
-    ContextError, Database, code_search::EmbeddingQuery, embedding, text::rank_fusion::RankFusion,
+    ContextError,
+    code_search::EmbeddingQuery,
+    memory_store::{ItemNumber, ItemSelection, MemoryStore, Partition},
+    text::rank_fusion::RankFusion,
 };
 
 /// Maximum number of hits.
 const MAX_HITS: usize = 1_000;
 /// Minimum number of scored items, even if fewer are requested.
 const MIN_COMPARED: usize = 64;
-/// Number of rows examined if only one branch is searched.
-const MAX_ROWS_OF_ALL_BRANCHES: usize = 4_000;
+/// Number of items examined if only one branch is searched.
+const MAX_LISTED_OF_ALL_BRANCHES: usize = 4_000;
 
 /// A search in stored items.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub struct MemoryHit {
     pub item: MemoryItem,
     /// The score, from 0 to 1.
     pub score: f64,
-    /// The index of the database in the list.
+    /// The index of the partition in the list.
     pub source: usize,
 }
 
@@ -94,33 +94,30 @@ impl Default for HalfLife {
 
 /// Returns matching items, best first; with equal scores the newest first.
 ///
-/// One word of the query is enough for a match. Several databases are searched as if they were one.
-pub fn search(
-    databases: &[&Database],
+/// One word of the query is enough for a match. Several partitions are searched as if they were one.
+pub(crate) async fn search(
+    store: &dyn MemoryStore,
+    partitions: &[Partition],
     query: &MemoryQuery,
 ) -> Result<Vec<MemoryHit>, ContextError> {
     let prepared = PreparedQuery::new(query.kind, &query.text);
-    let mut postings = Vec::with_capacity(databases.len());
-    for database in databases {
-        let gather = |db: &_| Ok(TermPostings::load(db, query.kind, &prepared.terms)?);
-        postings.push(database.read(|db| gather(db))?);
+    let mut listed = Vec::with_capacity(partitions.len());
+    for partition in partitions {
+        let candidates = store.candidates(partition, query.kind, &prepared.terms);
+        listed.push(candidates.await?);
     }
-    let weights = TermPostings::term_weights(&postings, &prepared.terms);
+    let weights = term_weights(&listed, &prepared.terms);
     let mut found = Vec::new();
-    for (source, (database, postings)) in databases.iter().zip(&postings).enumerate() {
-        let candidates = load_candidates(
-            database,
-            query,
-            postings.best_rows(&weights, listed_count(query)),
-        )?;
-        for (candidate, item) in candidates {
+    for (source, (partition, listed)) in partitions.iter().zip(&listed).enumerate() {
+        let best = best_candidates(listed, &weights, listed_count(query));
+        for (candidate, item) in load_candidates(store, partition, query, best).await? {
             let score = prepared.score(&weights, &candidate, &item);
             found.push(MemoryHit::new(item, score, source).apply_weights(query));
         }
     }
     found.sort_by(best_first);
     if let Some(embedding) = &query.embedding {
-        let near = nearest_items(databases, query, embedding)?;
+        let near = nearest_items(store, partitions, query, embedding).await?;
         found = fuse_hits(found, near);
     }
     found.retain(|hit| hit.score >= query.min_score);
@@ -129,26 +126,24 @@ pub fn search(
 }
 
 /// Returns the nearest items by embedding, nearest first; the score is the cosine similarity.
-fn nearest_items(
-    databases: &[&Database],
+async fn nearest_items(
+    store: &dyn MemoryStore,
+    partitions: &[Partition],
     query: &MemoryQuery,
     embedding: &EmbeddingQuery,
 ) -> Result<Vec<MemoryHit>, ContextError> {
     let mut near = Vec::new();
-    for (source, database) in databases.iter().enumerate() {
-        let nearest = |db: &_| {
-            Ok(nearest_rows(
-                db,
-                query.kind,
-                embedding,
-                listed_count(query),
-            )?)
-        };
-        let rows = database.read(|db| nearest(db))?;
-        let nearness: HashMap<i64, f64> = rows.iter().copied().collect();
-        let rows = rows.into_iter().map(|(row, _)| RowCandidate::for_row(row));
-        for (candidate, item) in load_candidates(database, query, rows.collect())? {
-            let hit = MemoryHit::new(item, nearness[&candidate.row], source);
+    for (source, partition) in partitions.iter().enumerate() {
+        let nearest = store.nearest(partition, query.kind, embedding, listed_count(query));
+        let nearest = nearest.await?;
+        let nearness: HashMap<ItemNumber, f64> = nearest.iter().copied().collect();
+        let candidates = nearest
+            .into_iter()
+            .map(|(number, _)| ItemCandidate::for_number(number));
+        for (candidate, item) in
+            load_candidates(store, partition, query, candidates.collect()).await?
+        {
+            let hit = MemoryHit::new(item, nearness[&candidate.number], source);
             near.push(hit.apply_weights(query));
         }
     }
@@ -156,30 +151,30 @@ fn nearest_items(
     Ok(near)
 }
 
-/// Loads the first rows that match the filters of the query.
-fn load_candidates(
-    database: &Database,
+/// Loads the first items that match the filters of the query.
+async fn load_candidates(
+    store: &dyn MemoryStore,
+    partition: &Partition,
     query: &MemoryQuery,
-    rows: Vec<RowCandidate>,
-) -> Result<Vec<(RowCandidate, MemoryItem)>, ContextError> {
-    database.read(|db| {
-        let mut found = Vec::new();
-        for candidate in rows {
-            if found.len() == compared_count(query) {
-                break;
-            }
-            if let Some(branch) = &query.branch
-                && !rows::is_on_branch(db, candidate.row, branch)?
-            {
-                continue;
-            }
-            // The item may have been deleted since the row was listed.
-            if let Some(item) = rows::find_by_row(db, candidate.row)? {
-                found.push((candidate, item));
-            }
-        }
-        Ok(found)
-    })
+    candidates: Vec<ItemCandidate>,
+) -> Result<Vec<(ItemCandidate, MemoryItem)>, ContextError> {
+    let numbers: Vec<_> = candidates
+        .iter()
+        .map(|candidate| candidate.number)
+        .collect();
+    let selection = ItemSelection {
+        numbers: &numbers,
+        branch: query.branch.as_deref(),
+        limit: compared_count(query),
+    };
+    let items = store.items(partition, selection).await?;
+    // The items have the order of the candidates; some are missing, such as those that were removed since.
+    let mut candidates = candidates.into_iter();
+    let with_candidate = |item: MemoryItem| {
+        let candidate = candidates.find(|candidate| candidate.number == item.number)?;
+        Some((candidate, item))
+    };
+    Ok(items.into_iter().filter_map(with_candidate).collect())
 }
 
 impl MemoryHit {
@@ -214,10 +209,10 @@ fn compared_count(query: &MemoryQuery) -> usize {
     MIN_COMPARED.max(2 * limit(query))
 }
 
-/// Returns the number of rows to list, so that enough of them match the filters.
+/// Returns the number of items to list, so that enough of them match the filters.
 fn listed_count(query: &MemoryQuery) -> usize {
     match query.branch {
-        Some(_) => MAX_ROWS_OF_ALL_BRANCHES.max(compared_count(query)),
+        Some(_) => MAX_LISTED_OF_ALL_BRANCHES.max(compared_count(query)),
         None => compared_count(query),
     }
 }
@@ -225,27 +220,12 @@ fn listed_count(query: &MemoryQuery) -> usize {
 /// Weight of the ranking by embedding relative to the ranking by words.
 const VECTOR_WEIGHT: f64 = 0.3;
 
-/// Returns the nearest rows of a kind with their cosine similarity, nearest first.
-pub(super) fn nearest_rows(
-    db: &Connection,
-    kind: ItemKind,
-    dense: &EmbeddingQuery,
-    most: usize,
-) -> rusqlite::Result<Vec<(i64, f64)>> {
-    let range = rows::row_range(kind);
-    let select = "SELECT row, data FROM vector \
-                  WHERE of = 'item' AND row BETWEEN ?1 AND ?2 AND model = ?3";
-    let mut select = db.prepare_cached(select)?;
-    let rows = select.query(params![range.start(), range.end(), dense.model])?;
-    Ok(embedding::nearest(rows, &dense.vector, most)?.rows)
-}
-
 /// Merges two rankings, best first.
 ///
 /// The scores by words and by embedding cannot be compared, so the ranks decide. The reported score is the score by words,
 /// increased by the similarity; it never increases along the list.
 pub(super) fn fuse_hits(words: Vec<MemoryHit>, near: Vec<MemoryHit>) -> Vec<MemoryHit> {
-    let key = |hit: &MemoryHit| (hit.source, hit.item.row);
+    let key = |hit: &MemoryHit| (hit.source, hit.item.number);
     let order = RankFusion::new()
         .list(1.0, words.iter().map(key))
         .list(VECTOR_WEIGHT, near.iter().map(key))

@@ -3,16 +3,17 @@
 //! A name contains `_` for each `/` of the branch. Git allows both `a/b` and `a_b`. As long as only one of them has data,
 //! `a_b` refers to it. If both have data, the names end with the branch as Git writes it, so that no name is ambiguous.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, Row};
 
-use super::database::now;
 use crate::{
-    ContextError, DataDir, Database, Owner, Redactor,
-    code_index::{detach_branch, purge_detached},
+    ContextError, DataDir, Owner, Redactor,
+    code_index::{DeletedCounts, detach_branch, purge_detached},
     mcp::display::sanitize,
-    memory::delete_where,
+    memory_store::{
+        MemoryStore, MemoryStoreError, Partition, StoredBranches, sqlite::OpenPartition as _,
+    },
 };
 
 const MAX_VECTOR_SIZE: u64 = 65_536;
@@ -45,108 +46,143 @@ pub fn name(owner: &Owner, project_id: &str, branch: &str) -> String {
     format!("{owner}/project_{project_id}/{}", label(branch))
 }
 
-/// Creates a collection, or changes the size of its vectors. Saving and indexing create collections, too.
-pub fn create(
-    data_dir: &DataDir,
-    owner: &Owner,
-    name: &str,
-    vector_size: u64,
-) -> Result<Collection, ContextError> {
-    let parsed = CollectionName::parse(name)?;
-    if contains_secret(parsed.branch) {
-        return Err(ContextError::invalid(
-            "the name seems to contain a secret, and names are stored; use another name",
-        ));
-    }
-    if !(1..=MAX_VECTOR_SIZE).contains(&vector_size) {
-        return Err(ContextError::invalid(format!(
-            "`vector_size` is {vector_size}; expected an integer from 1 to {MAX_VECTOR_SIZE}"
-        )));
-    }
-    if parsed.owner != owner.id() {
-        return Err(ContextError::invalid(format!(
-            "`owner_{}` is another owner; the names of your collections start with `{owner}/`",
-            parsed.owner
-        )));
-    }
-    let Some(database) = data_dir.open_project_by_id(owner, parsed.project)? else {
-        return Err(ContextError::not_found(format!(
-            "project `project_{}`; save something in it, or list the collections to see the projects",
-            parsed.project
-        )));
-    };
-    let insert = "INSERT INTO collection VALUES (?1, ?2, ?3) \
-                  ON CONFLICT DO UPDATE SET vector_size = excluded.vector_size";
-    let size = vector_size.cast_signed();
-    database.write(|db| Ok(db.execute(insert, params![label(parsed.branch), size, now()])?))?;
-    let found = find(data_dir, owner, name)?;
-    found.ok_or_else(|| unknown_collection(name))
+/// The collections of all owners: items in a store of memory, and indexes in local files.
+pub(crate) struct Collections<'s> {
+    memory: &'s dyn MemoryStore,
+    data_dir: &'s DataDir,
 }
 
-/// Returns the collections of all projects of an owner, ordered by name.
-pub fn list(data_dir: &DataDir, owner: &Owner) -> Result<Vec<Collection>, ContextError> {
-    let mut all = Vec::new();
-    for project in data_dir.project_ids(owner)? {
-        let listed = data_dir
-            .open_project_by_id(owner, &project)
-            .and_then(|database| {
-                let database = database.map(|database| list_project(&database, owner, &project));
-                database.transpose()
-            });
-        match listed {
-            Ok(listed) => all.extend(listed.unwrap_or_default()),
-            // A damaged database does not hide the others.
-            Err(error) => tracing::warn!(%error, project, "not listed"),
+impl<'s> Collections<'s> {
+    pub(crate) fn new(memory: &'s dyn MemoryStore, data_dir: &'s DataDir) -> Self {
+        Self { memory, data_dir }
+    }
+
+    /// Creates a collection, or changes the size of its vectors. Saving and indexing create collections, too.
+    pub(crate) async fn create(
+        &self,
+        owner: &Owner,
+        name: &str,
+        vector_size: u64,
+    ) -> Result<Collection, ContextError> {
+        let parsed = CollectionName::parse(name)?;
+        if contains_secret(parsed.branch) {
+            return Err(ContextError::invalid(
+                "the name seems to contain a secret, and names are stored; use another name",
+            ));
         }
+        if !(1..=MAX_VECTOR_SIZE).contains(&vector_size) {
+            return Err(ContextError::invalid(format!(
+                "`vector_size` is {vector_size}; expected an integer from 1 to {MAX_VECTOR_SIZE}"
+            )));
+        }
+        if parsed.owner != owner.id() {
+            return Err(ContextError::invalid(format!(
+                "`owner_{}` is another owner; the names of your collections start with `{owner}/`",
+                parsed.owner
+            )));
+        }
+        let partition = Partition::project(owner, parsed.project);
+        let label = label(parsed.branch);
+        let created = self
+            .memory
+            .create_collection(&partition, &label, vector_size);
+        created.await.map_err(|error| match error {
+            MemoryStoreError::UnknownProject => ContextError::not_found(format!(
+                "project `project_{}`; save something in it, or list the collections to see the projects",
+                parsed.project
+            )),
+            error => error.into(),
+        })?;
+        let found = self.find(owner, name).await?;
+        found.ok_or_else(|| unknown_collection(name))
     }
-    all.sort_by(|one: &Collection, other| one.name.cmp(&other.name));
-    Ok(all)
-}
 
-/// Returns the collections of one project.
-pub(crate) fn list_project(
-    database: &Database,
-    owner: &Owner,
-    project: &str,
-) -> Result<Vec<Collection>, ContextError> {
-    let branches = database.read(|db| Ok(BranchTable::read(db)?))?;
-    let prefix = format!("{owner}/project_{project}");
-    let entries = branches.entries().into_iter();
-    Ok(entries.map(|entry| entry.collection(&prefix)).collect())
-}
+    /// Returns the collections of all projects of an owner, ordered by name.
+    pub(crate) async fn list(&self, owner: &Owner) -> Result<Vec<Collection>, ContextError> {
+        let mut all = Vec::new();
+        for (partition, _) in self.memory.versions(owner).await? {
+            if partition.project_id().is_none() {
+                continue;
+            }
+            match self.of_project(&partition).await {
+                Ok(listed) => all.extend(listed),
+                // A damaged database does not hide the others.
+                Err(error) => {
+                    tracing::warn!(%error, project = partition.project_id(), "not listed")
+                }
+            }
+        }
+        all.sort_by(|one: &Collection, other| one.name.cmp(&other.name));
+        Ok(all)
+    }
 
-/// Returns the collection of an owner with this name.
-pub fn find(
-    data_dir: &DataDir,
-    owner: &Owner,
-    name: &str,
-) -> Result<Option<Collection>, ContextError> {
-    let Some((parsed, database)) = open(data_dir, owner, name)? else {
-        return Ok(None);
-    };
-    let branches = database.read(|db| Ok(BranchTable::read(db)?))?;
-    let entry = branches.resolve(parsed.branch)?;
-    let prefix = format!("{owner}/project_{}", parsed.project);
-    Ok(entry.map(|entry| entry.collection(&prefix)))
-}
+    /// Returns the collections of one project.
+    pub(crate) async fn of_project(
+        &self,
+        partition: &Partition,
+    ) -> Result<Vec<Collection>, ContextError> {
+        let branches = self.branches(partition).await?;
+        let prefix = name_prefix(partition);
+        let entries = branches.entries().into_iter();
+        Ok(entries.map(|entry| entry.collection(&prefix)).collect())
+    }
 
-/// Deletes all data of a branch. A collection of another owner is reported as unknown.
-pub fn delete(
-    data_dir: &DataDir,
-    owner: &Owner,
-    name: &str,
-) -> Result<RemovedCounts, ContextError> {
-    let Some((parsed, database)) = open(data_dir, owner, name)? else {
-        return Err(unknown_collection(name));
-    };
-    let removal = database.write(|db| {
-        let branches = BranchTable::read(db)?;
-        let Some(entry) = branches.resolve(parsed.branch)? else {
-            return Err(unknown_collection(name).into());
+    /// Returns the collection of an owner with this name.
+    pub(crate) async fn find(
+        &self,
+        owner: &Owner,
+        name: &str,
+    ) -> Result<Option<Collection>, ContextError> {
+        let Some((partition, branch)) = partition_of(owner, name) else {
+            return Ok(None);
         };
-        Ok(entry.remove(db)?)
-    })?;
-    removal.finish(&database)
+        let branches = self.branches(&partition).await?;
+        let entry = branches.resolve(branch)?;
+        Ok(entry.map(|entry| entry.collection(&name_prefix(&partition))))
+    }
+
+    /// Deletes all data of a branch. A collection of another owner is reported as unknown.
+    ///
+    /// First its index becomes invisible to readers; then the items are deleted, and last the files of the index.
+    pub(crate) async fn delete(
+        &self,
+        owner: &Owner,
+        name: &str,
+    ) -> Result<RemovedCounts, ContextError> {
+        let Some((partition, branch)) = partition_of(owner, name) else {
+            return Err(unknown_collection(name));
+        };
+        let branches = self.branches(&partition).await?;
+        let Some(entry) = branches.resolve(branch)? else {
+            return Err(unknown_collection(name));
+        };
+        let index = self.data_dir.open(&partition)?;
+        let detached = match (&index, entry.branch) {
+            (Some(index), Some(branch)) => index.write(|db| Ok(detach_branch(db, branch)?))?,
+            _ => DeletedCounts::default(),
+        };
+        let items = self
+            .memory
+            .remove_branch(&partition, entry.label, entry.branch)
+            .await?;
+        if let Some(index) = index.filter(|_| detached.files > 0) {
+            purge_detached(&index)?;
+        }
+        Ok(RemovedCounts {
+            items,
+            files: detached.files,
+            chunks: detached.chunks,
+        })
+    }
+
+    async fn branches(&self, partition: &Partition) -> Result<BranchTable, ContextError> {
+        let stored = self.memory.branches(partition).await?;
+        let indexed = match self.data_dir.open(partition)? {
+            Some(index) => index.read(|db| Ok(IndexedBranches::read(db)?))?,
+            None => IndexedBranches::default(),
+        };
+        Ok(BranchTable::new(stored, indexed))
+    }
 }
 
 /// A parsed collection name.
@@ -177,20 +213,17 @@ impl<'n> CollectionName<'n> {
     }
 }
 
-/// Opens the database that a name refers to; `None` if it belongs to another owner or does not exist.
-fn open<'n>(
-    data_dir: &DataDir,
-    owner: &Owner,
-    name: &'n str,
-) -> Result<Option<(CollectionName<'n>, Arc<Database>)>, ContextError> {
-    let Ok(parsed) = CollectionName::parse(name) else {
-        return Ok(None);
-    };
-    if parsed.owner != owner.id() {
-        return Ok(None);
-    }
-    let database = data_dir.open_project_by_id(owner, parsed.project)?;
-    Ok(database.map(|database| (parsed, database)))
+/// Returns the partition and the branch that a name refers to; `None` if it belongs to another owner or is not a name.
+fn partition_of<'n>(owner: &Owner, name: &'n str) -> Option<(Partition, &'n str)> {
+    let parsed = CollectionName::parse(name).ok()?;
+    let partition = Partition::project(owner, parsed.project);
+    (parsed.owner == owner.id()).then_some((partition, parsed.branch))
+}
+
+/// Returns the start of the names of a project's collections.
+fn name_prefix(partition: &Partition) -> String {
+    let project = partition.project_id().unwrap_or_default();
+    format!("{}/project_{project}", partition.owner())
 }
 
 fn unknown_collection(name: &str) -> ContextError {
@@ -220,13 +253,13 @@ fn is_branch(text: &str) -> bool {
 }
 
 /// Returns the form of a branch in a collection name.
-pub(super) fn label(branch: &str) -> String {
+fn label(branch: &str) -> String {
     branch.replace('/', "_")
 }
 
 /// Branches with data, by label.
 #[derive(Default)]
-pub(super) struct BranchTable {
+struct BranchTable {
     labels: BTreeMap<String, BranchLabel>,
     /// The size of the stored vectors.
     measured_size: u64,
@@ -243,7 +276,7 @@ struct BranchLabel {
 
 /// One collection.
 #[derive(Clone, Copy)]
-pub(super) struct BranchEntry<'b> {
+struct BranchEntry<'b> {
     label: &'b str,
     /// The last part of the collection name.
     name: &'b str,
@@ -253,30 +286,54 @@ pub(super) struct BranchEntry<'b> {
     point_count: u64,
 }
 
-impl BranchTable {
-    pub(super) fn read(db: &Connection) -> rusqlite::Result<Self> {
-        let mut branches = Self::default();
-        for (branch, size) in query_pairs(db, "SELECT branch, vector_size FROM collection")? {
-            branches.labels.entry(branch).or_default().vector_size = Some(size);
-        }
+/// The indexed branches of a project.
+#[derive(Default)]
+struct IndexedBranches {
+    /// The number of chunks of each branch with an index.
+    chunks: Vec<(String, u64)>,
+    /// The size of the stored vectors; 0 without vectors.
+    vector_size: u64,
+}
+
+impl IndexedBranches {
+    fn read(db: &Connection) -> rusqlite::Result<Self> {
+        let mut chunks = Vec::new();
         for counts in [
-            "SELECT branch, count(*) FROM item GROUP BY branch",
             "SELECT branch, 0 FROM tree",
             "SELECT tree.branch, count(*) FROM tree JOIN file ON file.tree = tree.id \
              JOIN chunk ON chunk.file = file.id GROUP BY tree.branch",
         ] {
-            for (branch, count) in query_pairs(db, counts)? {
-                let label = branches.labels.entry(label(&branch)).or_default();
-                *label.points.entry(branch).or_default() += count;
-            }
+            chunks.extend(query_pairs(db, counts)?);
         }
-        let size = "SELECT '', coalesce((SELECT length(data) / 4 FROM vector LIMIT 1), 0)";
-        branches.measured_size = query_pairs(db, size)?.first().map_or(0, |(_, size)| *size);
-        Ok(branches)
+        let size = "SELECT '', coalesce(\
+                    (SELECT length(data) / 4 FROM vector WHERE of = 'chunk' LIMIT 1), 0)";
+        let size = query_pairs(db, size)?;
+        Ok(Self {
+            chunks,
+            vector_size: size.first().map_or(0, |(_, size)| *size),
+        })
+    }
+}
+
+impl BranchTable {
+    fn new(stored: StoredBranches, indexed: IndexedBranches) -> Self {
+        let mut branches = Self::default();
+        for (label, size) in stored.collections {
+            branches.labels.entry(label).or_default().vector_size = Some(size);
+        }
+        for (branch, count) in stored.items.into_iter().chain(indexed.chunks) {
+            let label = branches.labels.entry(label(&branch)).or_default();
+            *label.points.entry(branch).or_default() += count;
+        }
+        branches.measured_size = match indexed.vector_size {
+            0 => stored.vector_size,
+            size => size,
+        };
+        branches
     }
 
     /// Returns all collections, ordered by label and branch.
-    pub(super) fn entries(&self) -> Vec<BranchEntry<'_>> {
+    fn entries(&self) -> Vec<BranchEntry<'_>> {
         let mut entries = Vec::new();
         for (label, of_label) in &self.labels {
             let entry = BranchEntry {
@@ -303,7 +360,7 @@ impl BranchTable {
     }
 
     /// Returns the collection with this last part of a name. Fails if the part is ambiguous.
-    pub(super) fn resolve(&self, name: &str) -> Result<Option<BranchEntry<'_>>, ContextError> {
+    fn resolve(&self, name: &str) -> Result<Option<BranchEntry<'_>>, ContextError> {
         let means = |entry: &BranchEntry<'_>| entry.name == name || entry.branch == Some(name);
         if let Some(entry) = self.entries().into_iter().find(means) {
             return Ok(Some(entry));
@@ -326,55 +383,12 @@ impl BranchTable {
 
 impl BranchEntry<'_> {
     /// Returns the public form of the entry.
-    pub(super) fn collection(&self, prefix: &str) -> Collection {
+    fn collection(&self, prefix: &str) -> Collection {
         Collection {
             name: format!("{prefix}/{}", self.name),
             vector_size: self.vector_size,
             point_count: self.point_count,
         }
-    }
-
-    /// Starts the removal: detaches the index of the branch.
-    pub(super) fn remove(&self, db: &Transaction<'_>) -> rusqlite::Result<BranchRemoval> {
-        let detached = self
-            .branch
-            .map(|branch| detach_branch(db, branch))
-            .transpose()?;
-        let detached = detached.unwrap_or_default();
-        Ok(BranchRemoval {
-            branch: self.branch.map(str::to_owned),
-            label: self.label.to_owned(),
-            removed: RemovedCounts {
-                items: 0,
-                files: detached.files,
-                chunks: detached.chunks,
-            },
-        })
-    }
-}
-
-/// A removal in progress: the index is already invisible to readers, the items still exist.
-pub(super) struct BranchRemoval {
-    branch: Option<String>,
-    label: String,
-    removed: RemovedCounts,
-}
-
-impl BranchRemoval {
-    /// Deletes the items and the detached index in small transactions.
-    pub(super) fn finish(mut self, database: &Database) -> Result<RemovedCounts, ContextError> {
-        if let Some(branch) = &self.branch {
-            self.removed.items =
-                delete_where(database, "branch = :branch", &[(":branch", branch)])?;
-        }
-        let delete = "DELETE FROM collection WHERE branch = ?1 AND NOT EXISTS \
-                      (SELECT 1 FROM item WHERE replace(branch, '/', '_') = ?1) AND NOT EXISTS \
-                      (SELECT 1 FROM tree WHERE replace(branch, '/', '_') = ?1)";
-        database.write(|db| Ok(db.execute(delete, [&self.label])?))?;
-        if self.removed.files > 0 {
-            purge_detached(database)?;
-        }
-        Ok(self.removed)
     }
 }
 

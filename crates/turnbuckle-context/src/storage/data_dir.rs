@@ -13,8 +13,8 @@ use super::{
     pending_delete::{DeleteMarker, PendingDelete},
 };
 use crate::{
-    ContextError, Database, Owner, Project, code_index, mcp::display::sanitize, storage::lock,
-    transfer::delete,
+    ContextError, Database, Owner, Project, code_index, mcp::display::sanitize,
+    memory_store::Partition, storage::lock, transfer::delete,
 };
 
 /// Maximum number of cached open databases; the least recently used is closed first.
@@ -140,8 +140,23 @@ impl DataDir {
         owner: &Owner,
         project: &Project,
     ) -> Result<Arc<Database>, ContextError> {
-        let database = self.open_database(self.database_path(owner, project.id()))?;
         let root = project.root().to_string_lossy();
+        self.open_project_at(owner, project.id(), &root)
+    }
+
+    /// Opens the database of a project by id, creating it if needed, and stores the folder if it has none.
+    pub(crate) fn open_project_at(
+        &self,
+        owner: &Owner,
+        id: &str,
+        root: &str,
+    ) -> Result<Arc<Database>, ContextError> {
+        if !is_id(id) {
+            return Err(ContextError::invalid(
+                "the id of a project has 16 hexadecimal digits",
+            ));
+        }
+        let database = self.open_database(self.database_path(owner, id))?;
         let has_root = database.read(|db| {
             Ok(
                 db.query_row("SELECT count(*) FROM about WHERE key = 'root'", [], |row| {
@@ -152,7 +167,7 @@ impl DataDir {
         if !matches!(has_root, 1_i64) {
             database.write(|db| {
                 let insert = "INSERT OR IGNORE INTO about VALUES ('root', ?1), ('created', ?2)";
-                Ok(db.execute(insert, [&*root, &now().to_string()])?)
+                Ok(db.execute(insert, [root, &now().to_string()])?)
             })?;
         }
         Ok(database)
@@ -341,6 +356,11 @@ impl DataDir {
     /// Returns whether the shared database of an owner exists.
     pub(crate) fn has_shared(&self, owner: &Owner) -> bool {
         self.database_path(owner, SHARED).exists()
+    }
+
+    /// Returns the path of the database of a partition.
+    pub(crate) fn partition_path(&self, partition: &Partition) -> PathBuf {
+        self.database_path(partition.owner(), partition.project_id().unwrap_or(SHARED))
     }
 
     fn remove_file(&self, file: &Path) -> Result<(), ContextError> {

@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use super::{database::sync_parent_dir, locked_file::LockedFile};
 use crate::{
     ContextError, Database,
-    memory::{ItemKind, delete_where},
+    memory::ItemKind,
+    memory_store::{ItemFilter, RemovedItems, sqlite::items::delete_where},
 };
 
 /// Maximum time to wait for a deletion by another process in the same database.
@@ -44,11 +45,13 @@ pub(crate) struct DeleteMarker {
     pending: Vec<PendingDelete>,
 }
 
-/// The result of a deletion in one database.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct DeletedItems {
-    pub(crate) items: u64,
-    pub(crate) traceless: bool,
+impl From<ItemFilter> for PendingDelete {
+    fn from(filter: ItemFilter) -> Self {
+        match filter {
+            ItemFilter::Id(id) => Self::Item(id),
+            ItemFilter::Before { kind, time } => Self::Items { kind, before: time },
+        }
+    }
 }
 
 impl DeleteMarker {
@@ -141,12 +144,12 @@ impl DeleteMarker {
 pub(crate) fn delete_database_items(
     database: &Database,
     pending: &PendingDelete,
-) -> Result<DeletedItems, ContextError> {
+) -> Result<RemovedItems, ContextError> {
     let earlier = finish_abandoned(database)?;
     if earlier.is_none() && !matches_any(database, pending)? {
         // A process that was killed while saving may have left text in the WAL.
         let traceless = database.truncate_wal()?;
-        return Ok(DeletedItems {
+        return Ok(RemovedItems {
             items: 0,
             traceless,
         });
@@ -154,7 +157,7 @@ pub(crate) fn delete_database_items(
     let marker = DeleteMarker::write(database.path(), pending.clone(), earlier)?;
     let items = delete_pending(database, pending)?;
     let left = vacuum_and_finish(database, marker)?;
-    Ok(DeletedItems {
+    Ok(RemovedItems {
         items,
         traceless: left.is_none(),
     })

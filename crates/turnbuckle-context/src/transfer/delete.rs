@@ -6,10 +6,10 @@ use super::{DataSelection, OpenedDatabases, open_databases};
 use crate::{
     ContextError, DataDir, Owner,
     memory::ItemKind,
+    memory_store::{ItemFilter, MemoryStore as _, SqliteMemoryStore, block_on},
     storage::{
         database::{DRAFT_PREFIX, now},
         locked_file::LockedFile,
-        pending_delete::{PendingDelete, delete_database_items},
     },
 };
 
@@ -57,7 +57,7 @@ pub fn delete(
     let mut report = match what {
         DeleteRequest::Item(id) => {
             let found = open_databases(data_dir, owner, &DataSelection::Everything)?;
-            let report = delete_items(&found, &PendingDelete::Item(id.clone()))?;
+            let report = delete_items(data_dir, &found, &ItemFilter::Id(id.clone()))?;
             if report.items == 0 {
                 // It may be in a database that could not be read.
                 let missing = || ContextError::not_found(format!("item `{id}`"));
@@ -71,12 +71,12 @@ pub fn delete(
             before,
         } => {
             let found = open_databases(data_dir, owner, selection)?;
-            let pending = PendingDelete::Items {
+            let filter = ItemFilter::Before {
                 kind: *kind,
                 // Items saved from now on are kept, even if another process finishes the deletion.
-                before: before.unwrap_or_else(|| now().saturating_add(1)),
+                time: before.unwrap_or_else(|| now().saturating_add(1)),
             };
-            let report = delete_items(&found, &pending)?;
+            let report = delete_items(data_dir, &found, &filter)?;
             // Delete from all readable databases before reporting a damaged one.
             match found.damaged.into_iter().next() {
                 Some(error) => return Err(error),
@@ -91,15 +91,17 @@ pub fn delete(
 
 /// Deletes items and the traces of earlier deletions.
 fn delete_items(
+    data_dir: &DataDir,
     found: &OpenedDatabases,
-    pending: &PendingDelete,
+    filter: &ItemFilter,
 ) -> Result<DeleteReport, ContextError> {
+    let store = SqliteMemoryStore::new(data_dir);
     let mut report = DeleteReport {
         traceless: true,
         ..DeleteReport::default()
     };
     for database in &found.databases {
-        let deleted = delete_database_items(&database.database, pending)?;
+        let deleted = block_on(store.remove(&database.partition, filter))?;
         report.items += deleted.items;
         report.traceless &= deleted.traceless;
     }

@@ -8,11 +8,8 @@ use std::{
     fs::File,
     io::{BufRead, BufReader, BufWriter, Seek as _, Write as _},
     path::Path,
-    sync::Arc,
-    time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, params};
 use turnbuckle_protocol::json;
 
 use super::{
@@ -22,10 +19,11 @@ use super::{
     record::{ExportHeader, ExportRecord, FORMAT, ItemRecord, LineReader, ReadLine, VERSION},
 };
 use crate::{
-    ContextError, DataDir, Database, Owner, Project, Redactor,
-    memory::{ItemKind, ItemRedactor, ItemSource, PreparedItem, new_id, validate},
+    ContextError, DataDir, Owner, Project, Redactor,
+    memory::{ItemRedactor, ItemSource, PreparedItem, new_id, validate},
+    memory_store::{ImportEntry, MemoryStore as _, Partition, SqliteMemoryStore, block_on},
     storage::{
-        database::{TransactionError, create_private_dir, now},
+        database::{create_private_dir, now},
         locked_file::LockedFile,
     },
 };
@@ -35,9 +33,6 @@ const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 const MAX_REPORTED_BAD_LINES: usize = 100;
 const MAX_BAD_LINES_IN_ERROR: usize = 5;
 const MAX_VECTOR_SIZE: u32 = 65_536;
-
-/// Maximum duration of one transaction, because other writers wait for it.
-const MAX_TRANSACTION_TIME: Duration = Duration::from_millis(100);
 
 /// Options of an import.
 #[derive(Clone, Debug, Default)]
@@ -116,7 +111,7 @@ pub fn import(
         return Err(imported.bad_lines_error());
     }
     let mut importer = Importer {
-        data_dir,
+        store: SqliteMemoryStore::new(data_dir),
         owner,
         into,
         imported,
@@ -209,7 +204,7 @@ impl ImportReport {
 
 /// Saves staged records.
 struct Importer<'k> {
-    data_dir: &'k DataDir,
+    store: SqliteMemoryStore<&'k DataDir>,
     owner: &'k Owner,
     into: Option<Project>,
     imported: ImportReport,
@@ -220,96 +215,72 @@ impl Importer<'_> {
         let mut records = staging.read()?;
         let mut next = records.next()?;
         while let Some(record) = next.take() {
-            let database = self.target_database(&record)?;
+            let partition = self.create_partition(&record)?;
             // A record before the first project belongs to the project in the options.
             let mut waiting = match record {
-                ExportRecord::Project { .. } | ExportRecord::Shared => records.next()?,
+                ExportRecord::Project { .. } | ExportRecord::Shared => None,
                 other => Some(other),
             };
-            while waiting.is_some() {
-                next = database.write(|db| self.import_batch(db, &mut waiting, &mut records))?;
-                database.yield_lock();
-            }
+            let mut entries = std::iter::from_fn(|| {
+                match waiting
+                    .take()
+                    .map_or_else(|| records.next(), |first| Ok(Some(first)))
+                {
+                    Ok(Some(ExportRecord::Item(item))) => Some(Ok(import_entry(*item))),
+                    Ok(Some(ExportRecord::Collection {
+                        branch,
+                        vector_size,
+                    })) => Some(Ok(ImportEntry::Collection {
+                        label: branch,
+                        vector_size,
+                    })),
+                    // It belongs to another partition, or there is none.
+                    Ok(other) => {
+                        next = other;
+                        None
+                    }
+                    Err(error) => Some(Err(error)),
+                }
+            });
+            let counts = block_on(self.store.import(&partition, &mut entries))?;
+            self.imported.new += counts.new;
+            self.imported.updated += counts.updated;
+            self.imported.unchanged += counts.unchanged;
         }
         Ok(())
     }
 
-    /// Saves records for a limited time. Returns the next record that belongs to another database.
-    fn import_batch(
-        &mut self,
-        db: &Connection,
-        waiting: &mut Option<ExportRecord>,
-        records: &mut StagedRecords,
-    ) -> Result<Option<ExportRecord>, TransactionError> {
-        let started = Instant::now();
-        while started.elapsed() < MAX_TRANSACTION_TIME
-            && let Some(record) = waiting.take()
-        {
-            match record {
-                ExportRecord::Item(item) => self.import_item(db, *item)?,
-                ExportRecord::Collection {
-                    branch,
-                    vector_size,
-                } => import_collection(db, &branch, vector_size)?,
-                other => return Ok(Some(other)),
+    /// Creates the partition that a record belongs to.
+    fn create_partition(&self, record: &ExportRecord) -> Result<Partition, ContextError> {
+        let project = match (record, &self.into) {
+            (ExportRecord::Shared, _) => return Ok(Partition::shared(self.owner)),
+            (_, Some(into)) => into,
+            (ExportRecord::Project { root }, None) => &Project::from_stored(root)?,
+            _ => {
+                return Err(ContextError::invalid(
+                    "the staging file was modified during the import; try again",
+                ));
             }
-            *waiting = records.next()?;
-        }
-        Ok(None)
-    }
-
-    fn target_database(&self, record: &ExportRecord) -> Result<Arc<Database>, ContextError> {
-        match (record, &self.into) {
-            (ExportRecord::Shared, _) => self.data_dir.open_shared(self.owner),
-            (_, Some(into)) => self.data_dir.open_project(self.owner, into),
-            (ExportRecord::Project { root }, None) => {
-                let project = Project::from_stored(root)?;
-                self.data_dir.open_project(self.owner, &project)
-            }
-            _ => Err(ContextError::invalid(
-                "the staging file was modified during the import; try again",
-            )),
-        }
-    }
-
-    fn import_item(&mut self, db: &Connection, record: ItemRecord) -> Result<(), TransactionError> {
-        let now = now();
-        let mut prepared = PreparedItem::new(record.to_new_item(), record.redacted, now);
-        prepared.item.usage = record.usage;
-        prepared.item.created = record.created.map_or(now, |time| time.clamp(0, now));
-        let updated = record.updated.map_or(now, |time| time.clamp(0, now));
-        prepared.item.updated = updated.max(prepared.item.created);
-        if ItemKind::from_id(&record.id) == Some(record.kind) && is_free(db, &record.id)? {
-            prepared.item.id = record.id;
-        }
-        match prepared.find_existing(db)? {
-            None => self.imported.new += 1,
-            Some(known) if known.updated < prepared.item.updated => self.imported.updated += 1,
-            Some(_) => {
-                self.imported.unchanged += 1;
-                return Ok(());
-            }
-        }
-        prepared.store(db)?;
-        Ok(())
+        };
+        let partition = Partition::project(self.owner, project.id());
+        let root = project.root().to_string_lossy();
+        block_on(self.store.create_project(&partition, &root))?;
+        Ok(partition)
     }
 }
 
-fn import_collection(
-    db: &Connection,
-    branch: &str,
-    vector_size: u32,
-) -> Result<(), TransactionError> {
-    let insert = "INSERT OR IGNORE INTO collection VALUES (?1, ?2, ?3)";
-    db.execute(insert, params![branch, vector_size, now()])?;
-    Ok(())
-}
-
-fn is_free(db: &Connection, id: &str) -> rusqlite::Result<bool> {
-    let taken = db
-        .prepare_cached("SELECT 1 FROM item WHERE id = ?1")?
-        .exists([id])?;
-    Ok(!taken)
+/// Returns the item to import, with the times of the export.
+fn import_entry(record: ItemRecord) -> ImportEntry {
+    let now = now();
+    let mut prepared = PreparedItem::new(record.to_new_item(), record.redacted, now);
+    prepared.item.usage = record.usage;
+    prepared.item.created = record.created.map_or(now, |time| time.clamp(0, now));
+    let updated = record.updated.map_or(now, |time| time.clamp(0, now));
+    prepared.item.updated = updated.max(prepared.item.created);
+    ImportEntry::Item {
+        item: Box::new(prepared),
+        id: Some(record.id),
+    }
 }
 
 fn read_error(error: std::io::Error) -> ContextError {

@@ -5,7 +5,10 @@ use std::{io, io::BufRead};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::memory::{ItemKind, MemoryItem, NewItem};
+use crate::{
+    memory::{ItemKind, MemoryItem, NewItem},
+    memory_store::ExportEntry,
+};
 
 /// The format name in the header.
 pub(super) const FORMAT: &str = "turnbuckle-memory";
@@ -88,6 +91,18 @@ impl From<MemoryItem> for ItemRecord {
             redacted: item.redacted,
             created: Some(item.created),
             updated: Some(item.updated),
+        }
+    }
+}
+
+impl From<ExportEntry> for ExportRecord {
+    fn from(entry: ExportEntry) -> Self {
+        match entry {
+            ExportEntry::Collection { label, vector_size } => Self::Collection {
+                branch: label,
+                vector_size,
+            },
+            ExportEntry::Item(item) => Self::Item(Box::new((*item).into())),
         }
     }
 }

@@ -3,12 +3,9 @@
 use serde_json::{Map, Value, json};
 use turnbuckle_context::{
     ContextError, DataDir, Database, Owner, Redactor,
-    evaluation::{
-        memory::{
-            HalfLife, ItemKind, MemoryHit, MemoryQuery, NewItem, SaveOutcome, delete, find,
-            find_skill, list, record_use, save, search,
-        },
-        operations,
+    evaluation::memory::{
+        HalfLife, ItemKind, MemoryHit, MemoryQuery, NewItem, SaveOutcome, delete, find,
+        find_operation, find_skill, list, record_use, save, search,
     },
 };
 
@@ -66,7 +63,7 @@ fn saved_items_are_found_after_reopening() {
 fn a_save_is_recorded_as_an_operation() {
     let (_folder, database) = database();
     let saved = keep(&database, NewItem::checkpoint("half way"));
-    let operation = operations::find(&database, &saved.operation)
+    let operation = find_operation(&database, &saved.operation)
         .unwrap()
         .unwrap();
     assert_eq!(operation.kind, "checkpoint_save");

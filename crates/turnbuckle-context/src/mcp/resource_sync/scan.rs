@@ -1,29 +1,30 @@
-//! Scans the databases of an owner for changes.
+//! Scans the partitions of an owner for changes.
 
-use std::{collections::HashMap, fs::Metadata, path::Path, time::SystemTime};
+use std::collections::HashMap;
 
 use crate::{
-    ContextError, Database, Owner, OwnershipPolicy,
+    ContextError, Owner, OwnershipPolicy,
     app_state::AppState,
     mcp::{
         display::{one_line, sanitize},
         resources,
     },
-    memory,
     memory::{ItemKind, MemoryItem},
-    storage::{collections, collections::Collection, lookup},
+    memory_store::{Partition, PartitionVersion},
+    storage::collections::Collection,
 };
 
 /// Maximum number of listed checkpoints and remediations per project.
 const MAX_ITEMS_PER_KIND: usize = 20;
 /// Maximum number of published skills.
 const MAX_SKILLS: usize = 500;
-/// Name of the shared database.
-const SHARED: &str = "shared";
 
-/// The resources of one database, as of the last scan.
-pub(super) struct FileSnapshot {
-    stamp: FileStamp,
+/// The resources of the partitions of an owner, as of the last scan.
+pub(super) type PartitionSnapshots = HashMap<Partition, PartitionSnapshot>;
+
+/// The resources of one partition, as of the last scan.
+pub(super) struct PartitionSnapshot {
+    version: PartitionVersion,
     pub(super) resources: Vec<ListedResource>,
     pub(super) skills: Vec<MemoryItem>,
 }
@@ -46,59 +47,45 @@ pub(super) enum ResourceTarget {
     Collection(String),
 }
 
-/// Modification time and size of a database and of its WAL.
-type FileStamp = [Option<(SystemTime, u64)>; 2];
-
-/// Scans the databases of an owner; unchanged ones keep their snapshot.
-pub(super) fn scan(
+/// Scans the partitions of an owner; unchanged ones keep their snapshot.
+pub(super) async fn scan(
     state: &AppState,
     owner: &Owner,
-    mut before: HashMap<String, FileSnapshot>,
-) -> Result<HashMap<String, FileSnapshot>, ContextError> {
-    let folder = state.data_dir().path().join(owner.id());
-    let mut databases = state.data_dir().project_ids(owner)?;
-    databases.push(SHARED.to_owned());
+    mut before: PartitionSnapshots,
+) -> Result<PartitionSnapshots, ContextError> {
     let mut now = HashMap::new();
-    for name in databases {
-        // Taken before reading, so that the next scan sees concurrent writes.
-        let stamp = stamp(&folder.join(format!("{name}.db")));
-        let known = before.remove(&name);
-        let snapshot = match known {
-            Some(snapshot) if snapshot.stamp == stamp => snapshot,
-            _ => match read(state, owner, &name) {
-                Ok(Some((resources, skills))) => FileSnapshot {
-                    stamp,
+    // The versions are read before the data, so that the next scan sees concurrent writes.
+    for (partition, version) in state.memory().versions(owner).await? {
+        let snapshot = match before.remove(&partition) {
+            Some(snapshot) if snapshot.version == version => snapshot,
+            _ => match read(state, &partition).await {
+                Ok((resources, skills)) => PartitionSnapshot {
+                    version,
                     resources,
                     skills,
                 },
-                Ok(None) => continue,
                 // An unreadable database does not hide the others; the tools report the error.
                 Err(error) => {
-                    tracing::warn!(%error, name, "not listed");
+                    tracing::warn!(%error, project = partition.project_id(), "not listed");
                     continue;
                 }
             },
         };
-        now.insert(name, snapshot);
+        now.insert(partition, snapshot);
     }
     Ok(now)
 }
 
-type DatabaseResources = (Vec<ListedResource>, Vec<MemoryItem>);
+type PartitionResources = (Vec<ListedResource>, Vec<MemoryItem>);
 
-fn read(
-    state: &AppState,
-    owner: &Owner,
-    name: &str,
-) -> Result<Option<DatabaseResources>, ContextError> {
-    let data_dir = state.data_dir();
-    if name == SHARED {
-        let Some(shared) = data_dir.open_shared_if_exists(owner)? else {
-            return Ok(None);
-        };
+async fn read(state: &AppState, partition: &Partition) -> Result<PartitionResources, ContextError> {
+    if partition.project_id().is_none() {
         let skills = match state.ownership() {
             OwnershipPolicy::Single(_) => {
-                memory::list(&shared, ItemKind::Skill, MAX_SKILLS, None)?.items
+                let skills = state
+                    .memory()
+                    .list(partition, ItemKind::Skill, None, MAX_SKILLS);
+                skills.await?
             }
             // The skills extension shows the same skills to every caller, so they are not published.
             OwnershipPolicy::PerPrincipal => Vec::new(),
@@ -107,26 +94,25 @@ fn read(
             .into_iter()
             .map(|item| state.redact_item(item))
             .collect();
-        return Ok(Some((
-            newest(state, &shared, ItemKind::Remediation)?,
+        return Ok((
+            newest(state, partition, ItemKind::Remediation).await?,
             skills,
-        )));
+        ));
     }
-    let Some(database) = data_dir.open_project_by_id(owner, name)? else {
-        return Ok(None);
-    };
-    let mut resources = newest(state, &database, ItemKind::Checkpoint)?;
-    resources.extend(newest(state, &database, ItemKind::Remediation)?);
-    resources.extend(collections_of(&database, owner, name)?);
-    Ok(Some((resources, Vec::new())))
+    let mut resources = newest(state, partition, ItemKind::Checkpoint).await?;
+    resources.extend(newest(state, partition, ItemKind::Remediation).await?);
+    resources.extend(collections_of(state, partition).await?);
+    Ok((resources, Vec::new()))
 }
 
-fn newest(
+async fn newest(
     state: &AppState,
-    database: &Database,
+    partition: &Partition,
     kind: ItemKind,
 ) -> Result<Vec<ListedResource>, ContextError> {
-    let items = memory::list(database, kind, MAX_ITEMS_PER_KIND, None)?.items;
+    let items = state
+        .memory()
+        .list(partition, kind, None, MAX_ITEMS_PER_KIND);
     let entry = |item: MemoryItem| ListedResource {
         uri: resources::item_uri(kind, &item.id),
         title: one_line(item.headline(), 100),
@@ -135,19 +121,16 @@ fn newest(
         version: item.updated.unsigned_abs(),
         name: item.id,
     };
-    Ok(items
-        .into_iter()
-        .map(|item| entry(state.redact_item(item)))
-        .collect())
+    let items = items.await?.into_iter();
+    Ok(items.map(|item| entry(state.redact_item(item))).collect())
 }
 
-fn collections_of(
-    database: &Database,
-    owner: &Owner,
-    project: &str,
+async fn collections_of(
+    state: &AppState,
+    partition: &Partition,
 ) -> Result<Vec<ListedResource>, ContextError> {
-    let all = collections::list_project(database, owner, project)?;
-    let root = lookup::root(database)?.unwrap_or_default();
+    let all = state.collections().of_project(partition).await?;
+    let root = state.memory().root(partition).await?.unwrap_or_default();
     let entry = |one: Collection| ListedResource {
         uri: resources::collection_uri(&one.name),
         title: sanitize(&root).into_owned(),
@@ -158,12 +141,4 @@ fn collections_of(
         target: ResourceTarget::Collection(one.name),
     };
     Ok(all.into_iter().map(entry).collect())
-}
-
-fn stamp(file: &Path) -> FileStamp {
-    let mut log = file.as_os_str().to_owned();
-    log.push("-wal");
-    let of = |metadata: Metadata| Some((metadata.modified().ok()?, metadata.len()));
-    let stamp_of = |path: &Path| path.metadata().ok().and_then(of);
-    [stamp_of(file), stamp_of(Path::new(&log))]
 }

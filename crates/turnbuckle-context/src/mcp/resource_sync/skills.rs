@@ -1,10 +1,10 @@
 //! Publishes saved skills with the skills extension.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use turnbuckle_server::{Server, Skill};
 
-use super::scan::FileSnapshot;
+use super::scan::PartitionSnapshots;
 use crate::{mcp::display::truncate, memory::MemoryItem};
 
 /// Maximum length of a skill name in the extension.
@@ -20,7 +20,7 @@ pub(super) struct PublishedSkills {
 
 impl PublishedSkills {
     /// Publishes exactly the skills in the snapshots.
-    pub(super) fn update(&mut self, server: &Server, seen: &HashMap<String, FileSnapshot>) {
+    pub(super) fn update(&mut self, server: &Server, seen: &PartitionSnapshots) {
         let mut by_name = BTreeMap::new();
         let mut items: Vec<&MemoryItem> = seen.values().flat_map(|seen| &seen.skills).collect();
         // If two skills have the same name, the older one keeps it.

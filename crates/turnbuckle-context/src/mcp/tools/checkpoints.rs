@@ -21,7 +21,8 @@ use crate::{
         tool_response::{ContentMode, ResponseOptions, ToText, tags_for_mode},
     },
     memory,
-    memory::{ItemKind, MemoryItem, NewItem},
+    memory::{ItemKind, ItemPage, MemoryItem, NewItem},
+    memory_store::Partition,
 };
 
 pub(super) fn tools(state: &AppState) -> Vec<Tool> {
@@ -178,18 +179,15 @@ async fn list(
 ) -> Result<CheckpointPage, ContextError> {
     let owner = state.owner(&cx)?;
     state
-        .run_read(&owner.clone(), move |state| {
-            let (project, database) = state.find_project(&owner, &args.project_path)?;
-            let Some(database) = database else {
-                return Ok(CheckpointPage::default());
-            };
+        .read_memory(&owner.clone(), async move |state| {
+            let (project, partition) = state.find_partition(&owner, &args.project_path)?;
             let root = project.root().to_string_lossy();
             let after = args
                 .response
                 .cursor
                 .as_deref()
                 .filter(|after| !after.is_empty());
-            let page = memory::list(&database, ItemKind::Checkpoint, args.limit, after)?;
+            let page = list_page(&state, &partition, args.limit, after).await?;
             let items: Vec<_> = page
                 .items
                 .into_iter()
@@ -203,7 +201,11 @@ async fn list(
                 0 => page.next,
                 // The next page starts after the last returned item.
                 _ if checkpoints.is_empty() => None,
-                _ => memory::list(&database, ItemKind::Checkpoint, checkpoints.len(), after)?.next,
+                _ => {
+                    list_page(&state, &partition, checkpoints.len(), after)
+                        .await?
+                        .next
+                }
             };
             Ok(CheckpointPage {
                 checkpoints,
@@ -214,6 +216,23 @@ async fn list(
             })
         })
         .await
+}
+
+/// Returns checkpoints of a project, newest first.
+async fn list_page(
+    state: &AppState,
+    partition: &Partition,
+    limit: usize,
+    after: Option<&str>,
+) -> Result<ItemPage, ContextError> {
+    memory::list(
+        &**state.memory(),
+        partition,
+        ItemKind::Checkpoint,
+        limit,
+        after,
+    )
+    .await
 }
 
 // A checkpoint in a result.

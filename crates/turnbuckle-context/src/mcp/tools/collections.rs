@@ -4,18 +4,19 @@ use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use turnbuckle_server::{Context, Tool};
 
 use super::tool;
 use crate::{
-    ContextError,
+    ContextError, Owner,
     app_state::AppState,
     mcp::{
         display::{plural, sanitize},
         tool_response::ToText,
     },
-    storage::{collections, collections::RemovedCounts, operations},
+    memory_store::{OperationState, Partition},
+    storage::collections::RemovedCounts,
 };
 
 pub(super) fn tools(state: &AppState) -> Vec<Tool> {
@@ -56,15 +57,15 @@ async fn create(
 ) -> Result<CollectionCreated, ContextError> {
     let owner = state.owner(&cx)?;
     let created = state
-        .run_write(&owner.clone(), move |state| {
-            state.check_quota(&owner)?;
-            let data_dir = state.data_dir();
+        .write_memory(&owner.clone(), async move |state| {
+            state.check_quota(&owner).await?;
             let name = &args.collection_name;
-            let made = collections::create(data_dir, &owner, name, args.vector_size.into())?;
+            let size = args.vector_size.into();
+            let made = state.collections().create(&owner, name, size).await?;
             let result = json!({ "collection_name": made.name, "vector_size": made.vector_size });
-            let shared = data_dir.open_shared(&owner)?;
             Ok(CollectionCreated {
-                operation_id: operations::record_completed(&shared, "collection_create", &result)?,
+                operation_id: record_operation(&state, &owner, "collection_create", &result)
+                    .await?,
                 collection_name: made.name,
                 vector_size: made.vector_size,
             })
@@ -72,6 +73,18 @@ async fn create(
         .await?;
     state.sync_resources(&cx).await;
     Ok(created)
+}
+
+/// Records a completed operation on a collection, and returns its id.
+async fn record_operation(
+    state: &AppState,
+    owner: &Owner,
+    kind: &str,
+    result: &Value,
+) -> Result<String, ContextError> {
+    let (shared, completed) = (Partition::shared(owner), OperationState::Completed(result));
+    let recorded = state.memory().record_operation(&shared, kind, completed);
+    Ok(recorded.await?)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -98,18 +111,17 @@ async fn delete(
 ) -> Result<CollectionDeleted, ContextError> {
     let owner = state.owner(&cx)?;
     let deleted = state
-        .run_write(&owner.clone(), move |state| {
-            let data_dir = state.data_dir();
+        .write_memory(&owner.clone(), async move |state| {
             let name = args.collection_name;
             let RemovedCounts {
                 items,
                 files,
                 chunks,
-            } = collections::delete(data_dir, &owner, &name)?;
+            } = state.collections().delete(&owner, &name).await?;
             let result = json!({ "collection_name": name, "deleted": true });
-            let shared = data_dir.open_shared(&owner)?;
             Ok(CollectionDeleted {
-                operation_id: operations::record_completed(&shared, "collection_delete", &result)?,
+                operation_id: record_operation(&state, &owner, "collection_delete", &result)
+                    .await?,
                 collection_name: name,
                 deleted: true,
                 items,
@@ -153,9 +165,9 @@ async fn list(
 ) -> Result<CollectionPage, ContextError> {
     let owner = state.owner(&cx)?;
     state
-        .run_read(&owner.clone(), move |state| {
-            let all = collections::list(state.data_dir(), &owner)?;
-            let projects = state.list_projects(&owner)?;
+        .read_memory(&owner.clone(), async move |state| {
+            let all = state.collections().list(&owner).await?;
+            let projects = state.memory().projects(&owner).await?;
             let left_out = all.len().saturating_sub(MAX_LISTED);
             let collections = all.into_iter().take(MAX_LISTED).map(|one| {
                 let project = projects

@@ -1,6 +1,6 @@
 //! Saving, searching, paging and forgetting, the same for all three kinds of memory.
 
-use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use turnbuckle_server::{Context, Tool};
 
 use super::tool;
 use crate::{
-    ContextError, Database, Owner, Project,
+    ContextError, Owner, Project,
     app_state::AppState,
     embedding::service::EmbeddingStatus,
     mcp::{
@@ -19,6 +19,7 @@ use crate::{
     },
     memory,
     memory::{ItemKind, MemoryHit, MemoryQuery, NewItem, SaveOutcome},
+    memory_store::Partition,
     transfer,
     transfer::DeleteRequest,
 };
@@ -115,21 +116,22 @@ pub(super) async fn save(
 ) -> Result<(String, SaveResponse), ContextError> {
     let owner = state.owner(cx)?;
     let job_owner = owner.clone();
-    let (saved, database) = state
-        .run_write(&job_owner, move |state| {
-            state.check_quota(&owner)?;
-            let (new_item, database) = match project_path {
+    let (saved, partition) = state
+        .write_memory(&job_owner, async move |state| {
+            state.check_quota(&owner).await?;
+            let (new_item, partition) = match project_path {
                 Some(path) => {
-                    let (project, database) = state.open(&owner, &path)?;
-                    (new_item.branch(project.branch()), database)
+                    let (project, partition) = state.create_partition(&owner, &path).await?;
+                    (new_item.branch(project.branch()), partition)
                 }
-                None => (new_item, state.data_dir().open_shared(&owner)?),
+                None => (new_item, Partition::shared(&owner)),
             };
-            let saved = memory::save(&database, state.redactor(), new_item)?;
-            Ok((saved, database))
+            let saved =
+                memory::save(&**state.memory(), &partition, state.redactor(), new_item).await?;
+            Ok((saved, partition))
         })
         .await?;
-    state.queue_embedding(&job_owner, &database);
+    state.queue_embedding(partition);
     state.sync_resources(cx).await;
     log_notes(cx, &saved).await;
     Ok((saved.item.id.clone(), SaveResponse::from_outcome(&saved)))
@@ -258,17 +260,16 @@ pub(super) async fn search(
     let (embedding, embeddings) = state.embed_query(&text).await;
     let offset = cursor.offset();
     let (hits, known, root) = state
-        .run_read(&owner.clone(), move |state| {
-            let (project, databases) =
-                search_targets(state, &owner, kind, project_path.as_deref())?;
+        .read_memory(&owner.clone(), async move |state| {
+            let (project, partitions) =
+                search_targets(&state, &owner, kind, project_path.as_deref())?;
             let query = MemoryQuery {
                 limit: fetch_limit,
                 half_life: state.half_life(),
                 embedding,
                 ..MemoryQuery::new(kind, text)
             };
-            let databases: Vec<&Database> = databases.iter().map(|one| &**one).collect();
-            let found = memory::search(&databases, &query)?;
+            let found = memory::search(&**state.memory(), &partitions, &query).await?;
             let known = found.len();
             let page = found.into_iter().skip(offset).take(limit);
             let hits = page
@@ -290,7 +291,7 @@ pub(super) async fn search(
     })
 }
 
-type SearchTargets = (Option<Project>, Vec<Arc<Database>>);
+type SearchTargets = (Option<Project>, Vec<Partition>);
 
 fn search_targets(
     state: &AppState,
@@ -298,17 +299,17 @@ fn search_targets(
     kind: ItemKind,
     path: Option<&str>,
 ) -> Result<SearchTargets, ContextError> {
-    let mut databases = Vec::new();
+    let mut partitions = Vec::new();
     let mut project = None;
     if let Some(path) = path {
-        let (found, database) = state.find_project(owner, path)?;
+        let (found, partition) = state.find_partition(owner, path)?;
         project = Some(found);
-        databases.extend(database);
+        partitions.push(partition);
     }
     if kind != ItemKind::Checkpoint {
-        databases.extend(state.data_dir().open_shared_if_exists(owner)?);
+        partitions.push(Partition::shared(owner));
     }
-    Ok((project, databases))
+    Ok((project, partitions))
 }
 
 impl MemoryMatches {

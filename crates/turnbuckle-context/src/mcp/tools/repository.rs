@@ -11,7 +11,11 @@ use turnbuckle_server::{TaskSupport, Tool};
 
 pub(super) use self::state::{CurrentIndex, IndexDetails};
 use super::tool;
-use crate::{ContextError, Database, app_state::AppState, storage::operations};
+use crate::{
+    ContextError,
+    app_state::AppState,
+    memory_store::{MemoryStore, OperationState, Partition, block_on},
+};
 
 pub(super) fn tools(state: &AppState) -> Vec<Tool> {
     vec![
@@ -33,16 +37,23 @@ pub(super) fn tools(state: &AppState) -> Vec<Tool> {
 
 /// A running operation. If dropped before `finish`, it is recorded as cancelled.
 pub(super) struct OperationGuard {
-    database: Arc<Database>,
+    memory: Arc<dyn MemoryStore>,
+    partition: Partition,
     id: String,
     is_over: bool,
 }
 
 impl OperationGuard {
-    pub(super) fn new(database: &Arc<Database>, kind: &str) -> Result<Self, ContextError> {
+    pub(super) async fn new(
+        memory: &Arc<dyn MemoryStore>,
+        partition: Partition,
+        kind: &str,
+    ) -> Result<Self, ContextError> {
+        let id = memory.record_operation(&partition, kind, OperationState::Running);
         Ok(Self {
-            id: operations::start(database, kind)?,
-            database: database.clone(),
+            id: id.await?,
+            memory: memory.clone(),
+            partition,
             is_over: false,
         })
     }
@@ -51,16 +62,23 @@ impl OperationGuard {
         &self.id
     }
 
-    pub(super) fn finish(mut self, result: &Value) -> Result<(), ContextError> {
-        operations::finish(&self.database, &self.id, result)?;
+    pub(super) async fn finish(mut self, result: &Value) -> Result<(), ContextError> {
+        self.update(OperationState::Completed(result)).await?;
         self.is_over = true;
         Ok(())
     }
 
-    pub(super) fn fail(mut self, why: &str) {
+    pub(super) async fn fail(mut self, why: &str) {
         // The original error matters more than a failure to store it.
-        let _ = operations::fail(&self.database, &self.id, why);
+        let _ = self.update(OperationState::Failed(why)).await;
         self.is_over = true;
+    }
+
+    async fn update(&self, state: OperationState<'_>) -> Result<(), ContextError> {
+        let updated = self
+            .memory
+            .update_operation(&self.partition, &self.id, state);
+        Ok(updated.await?)
     }
 }
 
@@ -69,9 +87,11 @@ impl Drop for OperationGuard {
         if self.is_over {
             return;
         }
-        let (database, id) = (self.database.clone(), self.id.clone());
+        let (memory, partition, id) =
+            (self.memory.clone(), self.partition.clone(), self.id.clone());
         let note = move || {
-            let _ = operations::fail(&database, &id, "cancelled");
+            let cancelled = OperationState::Failed("cancelled");
+            let _ = block_on(memory.update_operation(&partition, &id, cancelled));
         };
         // A cancelled call is dropped on an async thread, which must not wait for the disk.
         match tokio::runtime::Handle::try_current() {
@@ -84,29 +104,64 @@ impl Drop for OperationGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::operations::OperationStatus;
+    use crate::{
+        DataDir, Owner,
+        memory_store::{OperationRecord, OperationStatus, SqliteMemoryStore},
+    };
+
+    /// An operation in a data directory.
+    struct TestOperation {
+        memory: Arc<dyn MemoryStore>,
+        owner: Owner,
+        guard: OperationGuard,
+        _folder: tempfile::TempDir,
+    }
+
+    fn operation() -> TestOperation {
+        let folder = tempfile::tempdir().unwrap();
+        let data_dir = Arc::new(DataDir::new(folder.path()));
+        let memory: Arc<dyn MemoryStore> = Arc::new(SqliteMemoryStore::new(data_dir));
+        let owner = Owner::for_user("ada");
+        let guard = OperationGuard::new(&memory, Partition::shared(&owner), "index_repository");
+        TestOperation {
+            guard: block_on(guard).unwrap(),
+            memory,
+            owner,
+            _folder: folder,
+        }
+    }
+
+    fn find(memory: &Arc<dyn MemoryStore>, owner: &Owner, id: &str) -> OperationRecord {
+        block_on(memory.find_operation(owner, id)).unwrap().unwrap()
+    }
 
     #[test]
     fn a_dropped_operation_is_recorded_as_cancelled() {
-        let folder = tempfile::tempdir().unwrap();
-        let database = Arc::new(Database::open(folder.path().join("a.db")).unwrap());
-        let guard = OperationGuard::new(&database, "index_repository").unwrap();
+        let TestOperation {
+            memory,
+            owner,
+            guard,
+            _folder,
+        } = operation();
         let id = guard.id().to_owned();
-        let find = || operations::find(&database, &id).unwrap().unwrap();
-        assert_eq!(find().status, OperationStatus::Running);
+        assert_eq!(find(&memory, &owner, &id).status, OperationStatus::Running);
         drop(guard);
-        assert_eq!(find().status, OperationStatus::Failed);
-        assert_eq!(find().error.as_deref(), Some("cancelled"));
+        let found = find(&memory, &owner, &id);
+        assert_eq!(found.status, OperationStatus::Failed);
+        assert_eq!(found.error.as_deref(), Some("cancelled"));
     }
 
     #[test]
     fn a_finished_operation_stays_completed() {
-        let folder = tempfile::tempdir().unwrap();
-        let database = Arc::new(Database::open(folder.path().join("a.db")).unwrap());
-        let guard = OperationGuard::new(&database, "index_repository").unwrap();
+        let TestOperation {
+            memory,
+            owner,
+            guard,
+            _folder,
+        } = operation();
         let id = guard.id().to_owned();
-        guard.finish(&Value::Null).unwrap();
-        let found = operations::find(&database, &id).unwrap().unwrap();
+        block_on(guard.finish(&Value::Null)).unwrap();
+        let found = find(&memory, &owner, &id);
         assert_eq!(found.status, OperationStatus::Completed);
     }
 }

@@ -23,7 +23,8 @@ use crate::{
         display::{format_time, plural, sanitize},
         tool_response::ToText,
     },
-    storage::{operations, operations::OperationRecord},
+    memory::ItemKind,
+    memory_store::{OperationRecord, OperationStatus, Partition, block_on},
 };
 
 /// Maximum time to refresh the indexes of a project.
@@ -86,7 +87,7 @@ struct ProjectStatus {
     root: String,
     branch: String,
     /// Stored checkpoints and remediations.
-    items: BTreeMap<String, i64>,
+    items: BTreeMap<String, u64>,
     #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
     indexes: Vec<IndexDetails>,
     /// Running operations.
@@ -102,8 +103,8 @@ async fn status(
     let job_owner = owner.clone();
     if let Some(id) = args.operation_id {
         let operation = state
-            .run_read(&owner.clone(), move |state| {
-                state.find_operation(&owner, &id)
+            .read_memory(&owner.clone(), async move |state| {
+                state.find_operation(&owner, &id).await
             })
             .await?;
         return Ok(StatusResponse::from_operation(operation));
@@ -147,12 +148,12 @@ fn project(state: &AppState, owner: &Owner, path: &str) -> Result<ProjectStatus,
         };
         status.indexes.push(IndexDetails::new(&index));
     }
-    status.running = operations::running(&database)?;
-    status.items = database.read(|db| {
-        let mut kinds = db.prepare_cached("SELECT kind, count(*) FROM item GROUP BY kind")?;
-        let items = kinds.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(items.collect::<rusqlite::Result<_>>()?)
-    })?;
+    let partition = Partition::project(owner, project.id());
+    let memory = state.memory();
+    status.running = block_on(memory.running_operations(&partition))?;
+    let stats = block_on(memory.stats(&partition))?;
+    let named = |(kind, count): (ItemKind, u64)| (kind.to_string(), count);
+    status.items = stats.items.into_iter().map(named).collect();
     Ok(status)
 }
 
@@ -160,10 +161,10 @@ impl StatusResponse {
     fn from_operation(operation: OperationRecord) -> Self {
         Self {
             status: match operation.status {
-                operations::OperationStatus::Pending => "pending",
-                operations::OperationStatus::Running => "running",
-                operations::OperationStatus::Completed => "completed",
-                operations::OperationStatus::Failed => "failed",
+                OperationStatus::Pending => "pending",
+                OperationStatus::Running => "running",
+                OperationStatus::Completed => "completed",
+                OperationStatus::Failed => "failed",
             },
             operation_id: Some(operation.id),
             result: operation.result,

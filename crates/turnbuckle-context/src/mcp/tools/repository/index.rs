@@ -24,7 +24,7 @@ use crate::{
     code_index,
     code_index::{IndexOptions, IndexProgress, IndexReport},
     mcp::{display::sanitize, error_messages, tool_response::ToText},
-    storage::operations,
+    memory_store::{OperationState, Partition, block_on},
 };
 
 /// Interval between updates of the operation, which is considered failed after an hour without one.
@@ -86,18 +86,20 @@ pub(super) async fn index(
     };
     let owner_for_job = owner.clone();
     let (project, database, operation) = state
-        .run_write(&owner, move |state| {
-            state.check_quota(&owner_for_job)?;
-            let (project, database) = state.open(&owner_for_job, &path)?;
-            let operation = OperationGuard::new(&database, "index_repository")?;
-            Ok((project, database, operation))
+        .write_memory(&owner, async move |state| {
+            state.check_quota(&owner_for_job).await?;
+            let (project, partition) = state.create_partition(&owner_for_job, &path).await?;
+            let database = state.data_dir().open_project(&owner_for_job, &project)?;
+            let operation = OperationGuard::new(state.memory(), partition, "index_repository");
+            Ok((project, database, operation.await?))
         })
         .await?;
     // With this id the caller can query the result even if the response is lost.
     let data = json!({ "message": "indexing", "operation_id": operation.id() });
     cx.log_as(LogLevel::Info, Some("index"), data).await;
+    let partition = Partition::project(&owner, project.id());
     let response = run(&state, &cx, &owner, project, &database, operation, options).await?;
-    state.queue_embedding(&owner, &database);
+    state.queue_embedding(partition);
     state.sync_resources(&cx).await;
     Ok(response)
 }
@@ -116,7 +118,10 @@ async fn run(
     options: IndexOptions,
 ) -> Result<IndexResponse, ContextError> {
     let (progress_sender, mut progress_receiver) = watch::channel(IndexProgress::default());
-    let (heartbeat_database, id) = (database.clone(), operation.id().to_owned());
+    let (partition, id) = (
+        Partition::project(owner, project.id()),
+        operation.id().to_owned(),
+    );
     let database = database.clone();
     let owner_for_job = owner.clone();
     let mut work = Box::pin(state.run_long(owner, move |state, limit| {
@@ -140,7 +145,7 @@ async fn run(
             // Find out which limit stopped the run.
             Err(ContextError::Cancelled) => limit
                 .check()
-                .and_then(|()| state.check_quota(&owner_for_job))
+                .and_then(|()| block_on(state.check_quota(&owner_for_job)))
                 .and(Err(ContextError::Cancelled)),
             done => done,
         };
@@ -157,10 +162,13 @@ async fn run(
                 report_progress(cx, progress).await;
             }
             _ = heartbeat.tick() => {
-                let (database, id) = (heartbeat_database.clone(), id.clone());
+                let (partition, id) = (partition.clone(), id.clone());
                 // Indexing continues even if this fails.
                 let _ = state
-                    .run_write(owner, move |_| operations::touch(&database, &id))
+                    .write_memory(owner, async move |state| {
+                        let running = OperationState::Running;
+                        Ok(state.memory().update_operation(&partition, &id, running).await?)
+                    })
                     .await;
             }
         }
@@ -194,11 +202,11 @@ fn finish_operation(
         Ok(indexed) => {
             let response = IndexResponse::new(operation.id().to_owned(), indexed, options);
             let result = serde_json::to_value(&response).unwrap_or_default();
-            operation.finish(&result)?;
+            block_on(operation.finish(&result))?;
             Ok(response)
         }
         Err(error) => {
-            operation.fail(&error_messages::error_message(&error));
+            block_on(operation.fail(&error_messages::error_message(&error)));
             Err(error)
         }
     }

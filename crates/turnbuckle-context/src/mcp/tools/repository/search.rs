@@ -27,6 +27,7 @@ use crate::{
         tool_response::{ContentMode, ResponseOptions, SearchCursor, ToText},
         tools::memories::{MAX_QUERY_BYTES, PageInfo, check_length, round_score},
     },
+    memory_store::{Partition, block_on},
     storage::work_limit::WorkLimit,
 };
 
@@ -122,7 +123,8 @@ pub(super) async fn search(
         embedding,
         ..CodeQuery::new(&query)
     };
-    let (mut current, database) = current_index(&state, owner.clone(), project_path).await?;
+    let (mut current, database, partition) =
+        current_index(&state, owner.clone(), project_path).await?;
     let searched = (current.tree.clone(), database.clone());
     let job_owner = owner.clone();
     let (found, known, is_over_quota) = state
@@ -144,7 +146,7 @@ pub(super) async fn search(
         cx.log_as(LogLevel::Notice, Some("index"), data).await;
         refresh_in_background(&state, &owner, &database, current.tree);
     }
-    state.queue_embedding(&owner, &database);
+    state.queue_embedding(partition);
     let words = query_words(&query);
     let results =
         response.fit_to_limit(&found, |file, mode| FileView::from_hit(file, mode, &words));
@@ -164,7 +166,7 @@ async fn current_index(
     state: &AppState,
     owner: Owner,
     path: String,
-) -> Result<(CurrentIndex, Arc<Database>), ContextError> {
+) -> Result<(CurrentIndex, Arc<Database>, Partition), ContextError> {
     let job_owner = owner.clone();
     let (project, known) = state
         .run_write(&owner, move |state| {
@@ -176,13 +178,16 @@ async fn current_index(
             Ok((project, known.map(|known| (known, database))))
         })
         .await?;
-    if let Some(known) = known {
-        return Ok(known);
+    let partition = Partition::project(&owner, project.id());
+    if let Some((current, database)) = known {
+        return Ok((current, database, partition));
     }
-    let job_owner = owner.clone();
+    let (job_owner, job_partition) = (owner.clone(), partition.clone());
     let work = state.run_long(&owner, move |state, limit| {
         // Check before creating the database, which takes space.
-        state.check_quota(&job_owner)?;
+        block_on(state.check_quota(&job_owner))?;
+        let root = project.root().to_string_lossy();
+        block_on(state.memory().create_project(&job_partition, &root))?;
         let database = state.data_dir().open_project(&job_owner, &project)?;
         let tree = build_first_index(state, &project, &database, limit)?;
         Ok((tree, database))
@@ -196,7 +201,7 @@ async fn current_index(
                 freshness: Freshness::Fresh,
                 obstacle: None,
             };
-            Ok((fresh, database))
+            Ok((fresh, database, partition))
         }
         Err(ContextError::Cancelled) => Err(ContextError::invalid(
             "this project is not indexed and too large to be indexed during a search; call index_repository first",

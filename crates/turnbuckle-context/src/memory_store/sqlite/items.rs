@@ -1,4 +1,4 @@
-//! Items as table rows.
+//! Items as table rows. The row id of an item is its number.
 
 use std::{
     ops::RangeInclusive,
@@ -7,8 +7,11 @@ use std::{
 
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
 
-use super::{ItemKind, MemoryItem};
-use crate::{ContextError, Database, owner::hex};
+use crate::{
+    ContextError, Database,
+    memory::{ItemKind, MemoryItem, PreparedItem},
+    memory_store::{ItemNumber, ItemSelection, ListPosition},
+};
 
 /// The columns that [`item_from_row`] expects, in its order.
 pub(crate) const COLUMNS: &str = "row, id, kind, branch, title, body, detail, tags, meta, \
@@ -27,60 +30,66 @@ pub(crate) fn row_range(kind: ItemKind) -> RangeInclusive<i64> {
     begin + 1..=begin + (1 << 40) - 1
 }
 
-/// Columns that are not part of [`MemoryItem`].
-pub(crate) struct HiddenColumns {
-    /// Parts of identifiers, and hashes of errors.
-    pub(crate) words: String,
-    /// The hash that identifies duplicates.
-    pub(crate) hash: String,
+/// Inserts an item or merges it with its duplicate. Returns whether it is new.
+pub(crate) fn store(
+    db: &Connection,
+    prepared: PreparedItem,
+) -> rusqlite::Result<(MemoryItem, bool)> {
+    match find_by_hash(db, prepared.item.kind, &prepared.hash)? {
+        None => Ok((insert(db, prepared)?, true)),
+        Some(first) => {
+            let merged = prepared.merge_into(first);
+            update(db, &merged)?;
+            Ok((merged.item, false))
+        }
+    }
 }
 
-/// Inserts an item and sets its row to the next one of its kind.
-pub(crate) fn insert(
-    db: &Connection,
-    item: &mut MemoryItem,
-    hidden: &HiddenColumns,
-) -> rusqlite::Result<()> {
+/// Inserts an item with the next number of its kind.
+fn insert(db: &Connection, prepared: PreparedItem) -> rusqlite::Result<MemoryItem> {
+    let PreparedItem {
+        mut item,
+        words,
+        hash,
+    } = prepared;
     let range = row_range(item.kind);
     let next = "SELECT coalesce(max(row), ?1 - 1) + 1 FROM item WHERE row BETWEEN ?1 AND ?2";
-    item.row = db
+    let row: i64 = db
         .prepare_cached(next)?
         .query_row([range.start(), range.end()], |row| row.get(0))?;
+    item.number = ItemNumber::new(row);
     let insert = "INSERT INTO item (row, id, kind, branch, title, body, detail, tags, meta, \
                   confidence, usage, redacted, created, updated, words, hash) \
                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
     db.prepare_cached(insert)?.execute(params![
-        item.row,
+        row,
         item.id,
         item.kind.as_str(),
         item.branch,
         item.title,
         item.body,
         item.detail,
-        tags(item),
-        meta(item),
+        tags(&item),
+        meta(&item),
         item.confidence,
         item.usage,
         item.redacted,
         item.created,
         item.updated,
-        hidden.words,
-        hidden.hash,
+        words,
+        hash,
     ])?;
-    Ok(())
+    Ok(item)
 }
 
 /// Updates the row of an item. Id, kind and creation time do not change.
-pub(crate) fn update(
-    db: &Connection,
-    item: &MemoryItem,
-    hidden: &HiddenColumns,
-) -> rusqlite::Result<()> {
+fn update(db: &Connection, prepared: &PreparedItem) -> rusqlite::Result<()> {
+    let PreparedItem { item, words, hash } = prepared;
     let update = "UPDATE item SET branch = ?2, title = ?3, body = ?4, detail = ?5, tags = ?6, \
                   meta = ?7, confidence = ?8, redacted = ?9, updated = ?10, words = ?11, hash = ?12 \
                   WHERE row = ?1";
     db.prepare_cached(update)?.execute(params![
-        item.row,
+        item.number.get(),
         item.branch,
         item.title,
         item.body,
@@ -90,8 +99,8 @@ pub(crate) fn update(
         item.confidence,
         item.redacted,
         item.updated,
-        hidden.words,
-        hidden.hash,
+        words,
+        hash,
     ])?;
     Ok(())
 }
@@ -109,17 +118,93 @@ pub(crate) fn find_by_hash(
     .optional()
 }
 
-/// Returns the item of a row.
-pub(crate) fn find_by_row(db: &Connection, row: i64) -> rusqlite::Result<Option<MemoryItem>> {
-    db.prepare_cached(&format!("SELECT {COLUMNS} FROM item WHERE row = ?1"))?
-        .query_row([row], item_from_row)
+/// Returns the item with this id.
+pub(crate) fn find(db: &Connection, id: &str) -> rusqlite::Result<Option<MemoryItem>> {
+    db.prepare_cached(&format!("SELECT {COLUMNS} FROM item WHERE id = ?1"))?
+        .query_row([id], item_from_row)
         .optional()
 }
 
-/// Returns whether an item was saved on a branch.
-pub(crate) fn is_on_branch(db: &Connection, row: i64, branch: &str) -> rusqlite::Result<bool> {
-    db.prepare_cached("SELECT 1 FROM item WHERE row = ?1 AND branch = ?2")?
-        .exists(params![row, branch])
+/// Returns the selected items, in the order of the selection.
+pub(crate) fn select(
+    db: &Connection,
+    selection: &ItemSelection<'_>,
+) -> rusqlite::Result<Vec<MemoryItem>> {
+    let mut on_branch = db.prepare_cached("SELECT 1 FROM item WHERE row = ?1 AND branch = ?2")?;
+    let select = format!("SELECT {COLUMNS} FROM item WHERE row = ?1");
+    let mut select = db.prepare_cached(&select)?;
+    let mut found = Vec::new();
+    for number in selection.numbers {
+        if found.len() == selection.limit {
+            break;
+        }
+        if let Some(branch) = selection.branch
+            && !on_branch.exists(params![number.get(), branch])?
+        {
+            continue;
+        }
+        found.extend(select.query_row([number.get()], item_from_row).optional()?);
+    }
+    Ok(found)
+}
+
+/// Returns the newest items of a kind after a position.
+pub(crate) fn list(
+    db: &Connection,
+    kind: ItemKind,
+    after: Option<ListPosition>,
+    limit: usize,
+) -> rusqlite::Result<Vec<MemoryItem>> {
+    let (created, row) = after.map_or((i64::MAX, i64::MAX), |after| {
+        (after.created, after.number.get())
+    });
+    let select = format!(
+        "SELECT {COLUMNS} FROM item WHERE kind = ?1 AND (created, row) < (?2, ?3) \
+         ORDER BY created DESC, row DESC LIMIT ?4"
+    );
+    let mut select = db.prepare_cached(&select)?;
+    let parameters = params![kind.as_str(), created, row, count(limit)];
+    select.query_map(parameters, item_from_row)?.collect()
+}
+
+/// Returns ids with a prefix and their creation times, newest first.
+pub(crate) fn ids(
+    db: &Connection,
+    kind: ItemKind,
+    prefix: &str,
+    limit: usize,
+) -> rusqlite::Result<Vec<(i64, String)>> {
+    let select = "SELECT created, id FROM item WHERE kind = ?1 AND substr(id, 1, length(?2)) = ?2 \
+                  ORDER BY created DESC, row DESC LIMIT ?3";
+    let mut select = db.prepare_cached(select)?;
+    let parameters = params![kind.as_str(), prefix, count(limit)];
+    let ids = select.query_map(parameters, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    ids.collect()
+}
+
+/// Returns titles, newest first.
+pub(crate) fn titles(
+    db: &Connection,
+    kind: ItemKind,
+    limit: usize,
+) -> rusqlite::Result<Vec<String>> {
+    let select = "SELECT title FROM item WHERE kind = ?1 ORDER BY created DESC, row DESC LIMIT ?2";
+    let mut select = db.prepare_cached(select)?;
+    let titles = select.query_map(params![kind.as_str(), count(limit)], |row| row.get(0))?;
+    titles.collect()
+}
+
+/// Increments the usage count of items. Unknown ids are ignored.
+pub(crate) fn count_use(db: &Connection, ids: &[&str]) -> rusqlite::Result<()> {
+    let mut update = db.prepare_cached("UPDATE item SET usage = usage + 1 WHERE id = ?1")?;
+    for id in ids {
+        update.execute([id])?;
+    }
+    Ok(())
+}
+
+fn count(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
 /// Converts a row with [`COLUMNS`] to an item.
@@ -128,7 +213,7 @@ pub(crate) fn item_from_row(row: &Row<'_>) -> rusqlite::Result<MemoryItem> {
     let tags: String = row.get(7)?;
     let meta: String = row.get(8)?;
     Ok(MemoryItem {
-        row: row.get(0)?,
+        number: ItemNumber::new(row.get(0)?),
         id: row.get(1)?,
         kind: kind.parse().map_err(|_| invalid_column(2, "kind"))?,
         branch: row.get(3)?,
@@ -143,13 +228,6 @@ pub(crate) fn item_from_row(row: &Row<'_>) -> rusqlite::Result<MemoryItem> {
         created: row.get(12)?,
         updated: row.get(13)?,
     })
-}
-
-/// Creates an id: a prefix and sixteen random hexadecimal digits.
-pub(crate) fn new_id(prefix: &str) -> String {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).expect("the system has random numbers");
-    format!("{prefix}_{}", hex(&random))
 }
 
 fn tags(item: &MemoryItem) -> String {
