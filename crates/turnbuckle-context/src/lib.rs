@@ -61,7 +61,7 @@ pub mod evaluation {
         };
     }
 
-    /// The trait for stores of memory, and SQLite behind it.
+    /// The trait for stores of memory, SQLite behind it, and the tests for all stores.
     pub mod memory_store {
         pub use crate::memory_store::*;
     }

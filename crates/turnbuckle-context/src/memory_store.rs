@@ -7,10 +7,14 @@
 //! Redaction, limits, ranking, merging and cursors are above the trait. A store lists candidates and never scores an item.
 
 mod candidates;
+#[cfg(any(test, feature = "evaluation"))]
+pub mod conformance;
 mod error;
 mod partition;
 mod records;
 pub(crate) mod sqlite;
+#[cfg(test)]
+mod tests;
 
 use std::pin::Pin;
 
