@@ -38,7 +38,7 @@ impl ObjectWriter {
     /// Copies a member of a [`RawObject`].
     pub(crate) fn copy(&mut self, (name, value): (Cow<'_, str>, &str)) {
         match name {
-            // A name that was decoded without a copy has no escapes.
+            // A name that was decoded without a copy is the text as received.
             Cow::Borrowed(name) => {
                 self.separate();
                 self.out.push('"');

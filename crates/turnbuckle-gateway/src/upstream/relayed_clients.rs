@@ -1,4 +1,4 @@
-//! The clients that a modern server is told of in requests, as prepared text.
+//! The clients of requests to a modern server, as prepared text.
 
 use std::sync::Mutex;
 
