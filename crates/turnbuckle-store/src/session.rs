@@ -67,7 +67,8 @@ pub trait SessionStore: Send + Sync {
     /// Returns the number of sessions, including expired ones that were not swept yet.
     fn len(&self) -> BoxFuture<'_, Result<usize, StoreError>>;
 
-    /// Removes expired sessions and returns all that expired since the last call.
+    /// Removes expired sessions and returns all that expired since the last call. Of all callers, also in other
+    /// processes that share the store, one gets each id.
     ///
     /// A caller that holds data per session (streams, running calls) calls this regularly and drops the data of the
     /// returned sessions.

@@ -19,6 +19,7 @@ pub async fn concurrency(make: impl AsyncFn(StoreLimits) -> Store) {
     no_update_of_a_session_is_lost(&make).await;
     a_session_is_removed_by_one_caller(&make).await;
     concurrent_evictions_remove_each_session_once(&make).await;
+    an_expired_session_is_reported_to_one_caller(&make).await;
     a_reader_sees_each_event_once_and_in_order(&make).await;
     a_claim_is_granted_to_one_caller(&make).await;
     an_abandoned_claim_is_granted_to_one_other_caller(&make).await;
@@ -80,6 +81,38 @@ async fn concurrent_evictions_remove_each_session_once(make: &impl AsyncFn(Store
     assert!(count > 0);
     let held = store.sessions.len().await.unwrap();
     assert!(held <= 90, "{held}");
+}
+
+async fn an_expired_session_is_reported_to_one_caller(make: &impl AsyncFn(StoreLimits) -> Store) {
+    let mut limits = StoreLimits::default();
+    limits.sessions.idle_before_initialized = super::TICK;
+    // The last session that is created removes expired ones to make room.
+    limits.sessions.max_sessions = 200;
+    let sessions = make(limits).await.sessions;
+    let mut expected = Vec::new();
+    for _ in 0..200 {
+        expected.push(sessions.create(record()).await.unwrap());
+    }
+    super::ticks(2).await;
+
+    let mut tasks = JoinSet::new();
+    for number in 0..20 {
+        let sessions = Arc::clone(&sessions);
+        tasks.spawn(async move {
+            if number % 2 == 0 {
+                sessions.create(record()).await.unwrap();
+            }
+            sessions.sweep().await.unwrap()
+        });
+    }
+    let mut swept = tasks.join_all().await.concat();
+
+    let reports = swept.len();
+    swept.sort();
+    swept.dedup();
+    assert_eq!(swept.len(), reports, "each session once");
+    // On a slow machine, some of the new sessions have expired too.
+    assert!(expected.iter().all(|id| swept.contains(id)));
 }
 
 async fn no_update_of_a_session_is_lost(make: &impl AsyncFn(StoreLimits) -> Store) {
