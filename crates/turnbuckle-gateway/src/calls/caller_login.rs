@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use turnbuckle_protocol::{
     RpcError,
-    jsonrpc::{RawObject, code},
+    jsonrpc::{Params, RawObject, code},
     types::ClientCapabilities,
 };
 use turnbuckle_server::relay::RelayedRequest;
@@ -57,7 +57,7 @@ impl GatewayState {
         if !is_stateless(request.revision()) {
             return Ok(None);
         }
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let Some(state) = params.string("requestState")? else {
             return Ok(None);
         };
@@ -87,7 +87,7 @@ impl GatewayState {
             .filter_map(|name| Some((name, continued.get(name)?.to_owned())))
             .collect();
         let params = edit(request.params(), &CONTINUATION, &set)?;
-        Ok(Some(AfterLogin::Request(request.with_params(params))))
+        Ok(Some(AfterLogin::Request(request.with_params(&params)?)))
     }
 
     /// Asks the caller of a request to log in.
@@ -137,7 +137,7 @@ impl GatewayState {
         login: &CallerLogin,
         message: &str,
     ) -> Result<Option<String>, RpcError> {
-        let params = RawObject::parse(request.params())?;
+        let params = request.parsed_params();
         let mut continued = ObjectWriter::new();
         for name in CONTINUATION {
             if let Some(value) = params.get(name) {
@@ -156,7 +156,7 @@ impl GatewayState {
         out.string("resultType", "input_required");
         out.member("inputRequests", &asked.to_string());
         out.string("requestState", &state);
-        out.member("_meta", &self.identity);
+        out.member("_meta", self.identity.as_meta());
         Ok(Some(out.finish()))
     }
 
@@ -262,7 +262,7 @@ fn can_be_continued(method: &str) -> bool {
 fn login_purpose(
     server: &UpstreamServer,
     request: &RelayedRequest,
-    params: &RawObject<'_>,
+    params: &Params<'_>,
     target: Option<&TargetName>,
 ) -> String {
     let purpose = StatePurpose::new(server, request, params, target);
