@@ -75,7 +75,7 @@ pub type ImportSource<'a> =
 ///
 /// # Implementing it with a database server
 ///
-/// - [`block_on`] must work: callers that also use local files wait on a thread that may block, inside a runtime. No operation may
+/// - `block_on` must work: callers that also use local files wait on a thread that may block, inside a runtime. No operation may
 ///   block the thread on which it is polled.
 /// - Item numbers come from one counter per partition and kind, so that they follow the order of commits. A sequence of the whole
 ///   table would also do, except that [`TermCandidates::item_count`] then has to be counted.

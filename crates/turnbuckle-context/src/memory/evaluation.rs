@@ -5,7 +5,7 @@ use crate::{
     memory::{ItemKind, ItemPage, MemoryHit, MemoryItem, MemoryQuery, NewItem, SaveOutcome},
     memory_store::{
         MemoryStore as _, OperationRecord, Partition, Scope, SqliteMemoryStore, block_on,
-        sqlite::OpenDatabases,
+        sqlite::partitions::OpenDatabases,
     },
 };
 

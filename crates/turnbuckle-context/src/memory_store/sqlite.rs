@@ -18,7 +18,7 @@ use std::{
 
 use rusqlite::Transaction;
 
-pub use self::partitions::{OpenDatabases, OpenPartition};
+pub use self::partitions::OpenPartition;
 use super::{
     EmbeddingCoverage, ExportSink, ImportCounts, ImportSource, ItemFilter, ItemNumber,
     ItemSelection, ListPosition, LocalStoreFuture, MemoryStore, MemoryStoreError, MissingEmbedding,

@@ -108,7 +108,7 @@ impl<'s> Collections<'s> {
                 Ok(listed) => all.extend(listed),
                 // A damaged database does not hide the others.
                 Err(error) => {
-                    tracing::warn!(%error, project = partition.project_id(), "not listed")
+                    tracing::warn!(%error, project = partition.project_id(), "not listed");
                 }
             }
         }
