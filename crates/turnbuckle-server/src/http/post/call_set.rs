@@ -108,6 +108,7 @@ impl CallSet {
 
     /// Polls the calls until there is an event.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<CallSetEvent> {
+        let was_polled = std::mem::take(&mut self.was_polled);
         if let Some(message) = self.messages.pop_front() {
             return Poll::Ready(CallSetEvent::Message(message));
         }
@@ -118,7 +119,7 @@ impl CallSet {
             if running_request.call.outbox.take_close_stream() {
                 return Poll::Ready(CallSetEvent::CloseStream);
             }
-            if !std::mem::take(&mut self.was_polled) {
+            if !was_polled {
                 running_request.mark_woken();
             }
             let Poll::Ready(step) = running_request.poll_if_woken(cx) else {

@@ -4,7 +4,12 @@
 //! to the event log by a task, from which the connection reads it. If the log is full, the response is one body, however
 //! long it takes. If the connection closes before, a task continues the call.
 
-use std::{future::poll_fn, pin::Pin, task::Context};
+use std::{
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use ::http::{Response, StatusCode};
 use bytes::Bytes;
@@ -86,7 +91,9 @@ impl ContinuedRun {
         let Some(run) = &mut self.0 else {
             return;
         };
-        if run.as_mut().poll(cx).is_ready() {
+        // Handlers are caught where they run. A panic of anything else must not end the connection.
+        let polled = catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(cx)));
+        if !matches!(polled, Ok(Poll::Pending)) {
             self.0 = None;
         }
     }
@@ -132,6 +139,8 @@ impl SessionResponse {
         )
         .with_prelude(self.rules.sends_priming_event);
         let _ = mode_sender.send(ResponseMode::Stream(Box::new(stream)));
+        // The connection sends the stream from here on, and a task goes on with the calls.
+        tokio::task::yield_now().await;
         if closes_stream {
             writer.channel.close_reader();
         }
@@ -188,5 +197,22 @@ impl SessionResponse {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_of_the_calls_does_not_reach_the_connection() {
+        let (sender, receiver) = oneshot::channel();
+        let run = async move {
+            let _sender = sender;
+            tokio::task::yield_now().await;
+            panic!("a store that is broken");
+        };
+
+        assert!(mode_of(run, receiver).await.is_err());
     }
 }

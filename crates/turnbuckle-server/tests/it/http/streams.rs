@@ -1,6 +1,9 @@
 //! Streams of sessions: their messages and their resumption.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, mpsc::channel},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -61,6 +64,32 @@ async fn progress_and_response_are_events_with_ids() {
     let rest = stream.messages().await;
     assert_eq!(rest.len(), 2);
     assert_eq!(rest[1]["result"]["content"][0]["text"], "done");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_message_arrives_while_the_handler_computes() {
+    let (seen, wait) = channel();
+    let wait = Arc::new(Mutex::new(wait));
+    let compute = Tool::new("compute", move |_: Empty, cx: Context| {
+        let wait = wait.clone();
+        async move {
+            cx.progress(1, 2).await;
+            tokio::task::yield_now().await;
+            let outcome = wait.lock().unwrap().recv_timeout(Duration::from_secs(30));
+            Ok(outcome.map_or("not seen", |()| "seen").to_owned())
+        }
+    });
+    let caller = HttpTestClient::new(server().tool(compute));
+    let caller = caller.in_session("2025-11-25").await;
+
+    let mut stream = caller.tool(1, "compute", json!({})).await.stream();
+    stream.prime().await;
+    let (_, progress) = next(&mut stream).await;
+    assert_eq!(progress["params"]["progress"], 1.0);
+    seen.send(()).unwrap();
+
+    let (_, response) = next(&mut stream).await;
+    assert_eq!(response["result"]["content"][0]["text"], "seen");
 }
 
 #[tokio::test]
