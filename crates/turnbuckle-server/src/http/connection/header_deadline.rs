@@ -15,6 +15,9 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::{ConnectionActivity, MIN_CHECK_INTERVAL};
 use crate::sync::GatedFuture;
 
+/// Shortest time between two checks while a request is open, however short the timeout is.
+const MIN_BUSY_INTERVAL: Duration = Duration::from_secs(1);
+
 /// The deadline for the next request header of one connection.
 pub(crate) struct HeaderDeadline {
     sleep: GatedFuture<Sleep>,
@@ -43,6 +46,9 @@ impl HeaderDeadline {
 
     /// Resolves when a header has not been received in time.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.next_timeout < MIN_BUSY_INTERVAL {
+            self.end_busy_interval();
+        }
         loop {
             let has_elapsed = self.sleep.get_ref().is_elapsed();
             ready!(self.sleep.poll(cx, has_elapsed));
@@ -51,7 +57,26 @@ impl HeaderDeadline {
             if remaining.is_zero() {
                 return Poll::Ready(());
             }
-            let deadline = now + remaining.max(MIN_CHECK_INTERVAL);
+            // The first request may come before its deadline, and the shorter timeout applies after it.
+            let interval = if self.activity.had_request() {
+                remaining
+            } else {
+                remaining.min(self.next_timeout)
+            };
+            let deadline = now + interval.max(MIN_CHECK_INTERVAL);
+            self.sleep.get_pin_mut().reset(deadline);
+        }
+    }
+
+    /// Sets the deadline after a response, for a timeout that is shorter than the interval of checks before it.
+    fn end_busy_interval(&mut self) {
+        let now = Instant::now();
+        if let Some(idle) = self
+            .activity
+            .idle_for(now)
+            .filter(|_| self.activity.had_request())
+        {
+            let deadline = now + self.next_timeout.saturating_sub(idle);
             self.sleep.get_pin_mut().reset(deadline);
         }
     }
@@ -63,7 +88,7 @@ impl HeaderDeadline {
         }
         match self.activity.idle_for(now) {
             Some(idle) => self.next_timeout.saturating_sub(idle),
-            None => self.next_timeout.max(MIN_CHECK_INTERVAL),
+            None => self.next_timeout.max(MIN_BUSY_INTERVAL),
         }
     }
 }
@@ -114,6 +139,31 @@ mod tests {
 
         assert_eq!(wait(&mut used).await, 2 * SECOND);
         assert_eq!(wait(&mut silent).await, 3 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shorter_timeout_applies_after_a_late_first_request() {
+        let mut deadline = deadline(30 * SECOND, 5 * SECOND);
+        pass(&mut deadline, 6 * SECOND).await;
+        deadline.activity.request_started();
+        deadline.activity.request_ended();
+
+        assert_eq!(wait(&mut deadline).await, 5 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_open_request_is_checked_at_most_once_a_second() {
+        let mut deadline = deadline(SECOND, Duration::ZERO);
+        deadline.activity.request_started();
+        let mut polls = 0;
+        let waiting = poll_fn(|cx| {
+            polls += 1;
+            deadline.poll(cx)
+        });
+
+        let waiting = tokio::time::timeout(20 * SECOND, waiting).await;
+
+        assert!(waiting.is_err() && polls <= 22, "{polls}");
     }
 
     #[tokio::test(start_paused = true)]
