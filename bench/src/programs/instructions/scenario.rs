@@ -259,7 +259,7 @@ pub(crate) const SCENARIOS: [Scenario; 19] = [
     call(
         "client-modern-50",
         Modern,
-        Budget::times(CLIENT_TIMES).missed().of_client(),
+        Budget::times(CLIENT_TIMES).of_client(),
     ),
     call(
         "client-legacy-50",
