@@ -15,9 +15,9 @@ pub trait ChangeBus: Send + Sync {
     ///
     /// `change` is a list change such as [`ServerChange::ToolsChanged`], or one with a target, and `digest` identifies
     /// the new contents of the list. It is not published if the newest equal change in the log has the same digest and
-    /// is not older than [`BusLimits::repeat_window`](crate::BusLimits::repeat_window). So a change that several
-    /// processes notice is announced once. After the window it is announced again: until a process notices the change, its
-    /// clients get the old list.
+    /// is not older than [`BusLimits::repeat_window`](crate::BusLimits::repeat_window), which is zero by default. With it, a
+    /// change that several processes notice at the same time is announced once. After the window it is announced again:
+    /// until a process notices the change, its clients get the old list.
     fn publish_list(&self, change: ServerChange, digest: ListDigest);
 
     /// Subscribes to every change published after this call returns. Changes from shortly before may be included.

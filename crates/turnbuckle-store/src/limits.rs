@@ -136,7 +136,11 @@ pub struct BusLimits {
     pub capacity: usize,
     /// Maximum bytes that the changes in the log refer to, such as URIs. Buffered changes are not counted.
     pub max_log_bytes: usize,
-    /// Time in which a list change with an equal digest is not published again.
+    /// Time in which a list change with an equal digest is not published again. Zero by default: every change is
+    /// published.
+    ///
+    /// A client that requests the list after the first announcement may get it from a process that has not noticed the
+    /// change. It is not notified again within this time, so only use it if all processes change their lists together.
     pub repeat_window: Duration,
 }
 
@@ -145,7 +149,7 @@ impl Default for BusLimits {
         Self {
             capacity: 1_024,
             max_log_bytes: 1024 * 1024,
-            repeat_window: Duration::from_secs(10),
+            repeat_window: Duration::ZERO,
         }
     }
 }

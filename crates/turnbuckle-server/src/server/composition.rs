@@ -182,10 +182,14 @@ impl CatalogComposition {
 
     fn publish_from(&self, source: ChangeSource, change: ServerChange) {
         let bus = lock(&self.bus).clone();
-        for parents in self.parents() {
-            parents.propagate(source, &change, &bus);
+        let mut is_announced_for_parents = false;
+        for parent in self.parents() {
+            is_announced_for_parents |= Arc::ptr_eq(&bus, &lock(&parent.bus));
+            parent.propagate(source, &change, &bus);
         }
         match source {
+            // The digest would not identify the lists of the others.
+            ChangeSource::Catalog if is_announced_for_parents => bus.publish(change),
             ChangeSource::Catalog => {
                 let _order = lock(&self.publishing_list);
                 match self.served.load_full().list_digest(&change) {

@@ -16,6 +16,7 @@ pub async fn bus(make: impl AsyncFn(StoreLimits) -> Store) {
     a_position_precedes_later_changes(&make).await;
     changes_that_the_log_no_longer_has_are_none(&make).await;
     an_unknown_position_is_none(&make).await;
+    every_list_change_is_published_by_default(&make).await;
     a_list_with_an_equal_digest_is_published_once(&make).await;
     each_list_and_each_target_has_its_own_digest(&make).await;
     an_equal_digest_is_published_again_after_the_window(&make).await;
@@ -181,8 +182,31 @@ async fn an_unknown_position_is_none(make: &impl AsyncFn(StoreLimits) -> Store) 
 const DIGEST: ListDigest = ListDigest::new([1; 16]);
 const OTHER_DIGEST: ListDigest = ListDigest::new([2; 16]);
 
-async fn a_list_with_an_equal_digest_is_published_once(make: &impl AsyncFn(StoreLimits) -> Store) {
+/// Longer than a test.
+const WINDOW: Duration = Duration::from_secs(600);
+
+/// Returns limits with which equal lists are not published twice.
+pub(super) fn with_repeat_window(window: Duration) -> StoreLimits {
+    let mut limits = StoreLimits::default();
+    limits.bus.repeat_window = window;
+    limits
+}
+
+async fn every_list_change_is_published_by_default(make: &impl AsyncFn(StoreLimits) -> Store) {
     let bus = make(StoreLimits::default()).await.bus;
+    let mut subscription = bus.subscribe();
+
+    for _ in 0..2 {
+        bus.publish_list(ServerChange::ToolsChanged, DIGEST);
+    }
+
+    for _ in 0..2 {
+        assert_eq!(receive(&mut subscription).await, ServerChange::ToolsChanged);
+    }
+}
+
+async fn a_list_with_an_equal_digest_is_published_once(make: &impl AsyncFn(StoreLimits) -> Store) {
+    let bus = make(with_repeat_window(WINDOW)).await.bus;
     let mut subscription = bus.subscribe();
     let tools = ServerChange::ToolsChanged;
 
@@ -208,7 +232,7 @@ async fn a_list_with_an_equal_digest_is_published_once(make: &impl AsyncFn(Store
 }
 
 async fn each_list_and_each_target_has_its_own_digest(make: &impl AsyncFn(StoreLimits) -> Store) {
-    let bus = make(StoreLimits::default()).await.bus;
+    let bus = make(with_repeat_window(WINDOW)).await.bus;
     let mut subscription = bus.subscribe();
     let targeted = |principal: &str| {
         ServerChange::Targeted(Arc::new(TargetedChange {
@@ -239,9 +263,7 @@ async fn each_list_and_each_target_has_its_own_digest(make: &impl AsyncFn(StoreL
 async fn an_equal_digest_is_published_again_after_the_window(
     make: &impl AsyncFn(StoreLimits) -> Store,
 ) {
-    let mut limits = StoreLimits::default();
-    limits.bus.repeat_window = super::TICK * 2;
-    let bus = make(limits).await.bus;
+    let bus = make(with_repeat_window(super::TICK * 2)).await.bus;
     let mut subscription = bus.subscribe();
 
     bus.publish_list(ServerChange::ToolsChanged, DIGEST);

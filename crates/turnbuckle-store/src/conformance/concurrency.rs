@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use super::sessions::record;
+use super::{bus::with_repeat_window, sessions::record};
 use crate::{
     BusSubscription, ClaimStatus, ListDigest, Position, RequiredSpace, ServerChange, SessionId,
     SessionOwner, SessionUpdate, Store, StoreLimits,
@@ -312,7 +312,7 @@ async fn changes_have_one_order(make: &impl AsyncFn(StoreLimits) -> Store) {
 async fn a_list_change_of_many_processes_is_published_once(
     make: &impl AsyncFn(StoreLimits) -> Store,
 ) {
-    let bus = make(StoreLimits::default()).await.bus;
+    let bus = make(with_repeat_window(LONG)).await.bus;
     let mut subscription = bus.subscribe();
 
     let mut tasks = JoinSet::new();

@@ -1,15 +1,27 @@
 //! Changes of lists that several servers on one store announce.
 
+use std::time::Duration;
+
 use turnbuckle_server::{Prompt, Resource, Server, TaskSupport, Tool, testing::ChangeRecorder};
-use turnbuckle_store::{ServerChange, Store};
+use turnbuckle_store::{ServerChange, Store, StoreLimits};
 
 fn tool(description: &str) -> Tool {
     Tool::new("search", async || Ok(String::new())).description(description)
 }
 
+/// A store that does not publish equal lists twice in ten seconds.
+fn store() -> Store {
+    let mut limits = StoreLimits::default();
+    limits.bus.repeat_window = Duration::from_secs(10);
+    Store::memory_with(limits)
+}
+
 /// Two servers on one store, as two processes on a shared one, and what they announce.
 fn instances() -> ([Server; 2], ChangeRecorder) {
-    let store = Store::memory();
+    instances_on(&store())
+}
+
+fn instances_on(store: &Store) -> ([Server; 2], ChangeRecorder) {
     let instance = || Server::new("search", "1").store(store.clone());
     let servers = [instance(), instance()];
     let changes = ChangeRecorder::new(&servers[0]);
@@ -92,7 +104,7 @@ async fn what_the_caller_announces_is_always_announced() {
 
 #[tokio::test]
 async fn the_change_of_a_mounted_server_is_announced_once_by_two_instances() {
-    let store = Store::memory();
+    let store = store();
     let notes = [(); 2].map(|()| Server::new("notes", "1"));
     let desks = notes.each_ref().map(|notes| {
         let desk = Server::new("desk", "1").store(store.clone());
@@ -105,4 +117,30 @@ async fn the_change_of_a_mounted_server_is_announced_once_by_two_instances() {
     }
 
     assert_eq!(changes.take(), [ServerChange::ToolsChanged]);
+}
+
+/// A client may have requested the list from the second instance before it changed.
+#[tokio::test]
+async fn an_instance_that_changes_later_announces_it_too() {
+    let (servers, mut changes) = instances_on(&Store::memory());
+    for server in &servers {
+        server.add_tool(tool("Search."));
+        assert_eq!(changes.take(), [ServerChange::ToolsChanged]);
+    }
+}
+
+#[tokio::test]
+async fn equal_changes_of_two_mounted_servers_on_the_same_bus_are_two_changes() {
+    let store = store();
+    let server = |name| Server::new(name, "1").store(store.clone());
+    let mounted = [server("notes"), server("mail")];
+    let desk = server("desk")
+        .mount("notes", mounted[0].clone())
+        .mount("mail", mounted[1].clone());
+    let mut changes = ChangeRecorder::new(&desk);
+
+    for server in &mounted {
+        server.add_tool(tool("Search."));
+        assert_eq!(changes.take(), [ServerChange::ToolsChanged]);
+    }
 }

@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use turnbuckle_server::{Server, Skill, Skills, testing::ChangeRecorder};
-use turnbuckle_store::{ServerChange, Store};
+use turnbuckle_store::{ServerChange, Store, StoreLimits};
 
 use crate::{
     ndjson::test_client::{Peer, modern},
@@ -166,7 +166,9 @@ async fn subscriptions_receive_changes_without_polling() {
 #[tokio::test(start_paused = true)]
 async fn a_change_on_disk_that_two_instances_notice_is_announced_once() {
     let place = TestFolder::with_skills();
-    let store = Store::memory();
+    let mut limits = StoreLimits::default();
+    limits.bus.repeat_window = Duration::from_secs(10);
+    let store = Store::memory_with(limits);
     let mut clients = Vec::new();
     for _ in 0..2 {
         let server = place.server().store(store.clone());
