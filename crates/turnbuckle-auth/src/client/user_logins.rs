@@ -95,10 +95,10 @@ impl UserCredentials {
     /// Starts a login of the user, for the last response of the server that requires one. See [`OAuth::begin_login`].
     pub async fn begin_login(
         &self,
-        redirect_uri: &str,
+        callback_url: &str,
     ) -> Result<PendingLogin, AuthorizationError> {
         let challenges = lock(&self.challenges).clone();
-        self.client.begin_login(&challenges, redirect_uri).await
+        self.client.begin_login(&challenges, callback_url).await
     }
 
     /// Completes a login of the user. See [`OAuth::complete_login`].

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use sha2::{Digest as _, Sha256};
 use turnbuckle_protocol::authenticator::BoxFuture;
 
 use super::{
@@ -41,6 +42,11 @@ impl PendingLogin {
         self.request.state()
     }
 
+    /// Returns the redirect URI of this login. A response that arrived at another URL does not belong to it.
+    pub fn redirect_uri(&self) -> &str {
+        &self.client.redirect_uri
+    }
+
     /// Returns the issuer where the user logs in.
     pub fn issuer(&self) -> &str {
         &self.discovery.server.issuer
@@ -55,7 +61,12 @@ impl fmt::Debug for PendingLogin {
 }
 
 impl OAuth {
-    /// Starts a login. Its response arrives at `redirect_uri`, a page of this program.
+    /// Starts a login. Its response arrives at a page of this program below `callback_url`.
+    ///
+    /// The redirect URI is `callback_url`, `/`, and the first 16 hexadecimal digits of the SHA-256 digest of the issuer
+    /// identifier, so that each authorization server has one of its own. An authorization server that names the
+    /// authorization endpoint of another one in its metadata then gets no code (RFC 9700, section 4.4). The program has
+    /// to refuse responses at another URL than [`PendingLogin::redirect_uri`].
     ///
     /// Nothing is locked until [`complete_login`](Self::complete_login), so the login can also be dropped. The program has
     /// to make sure that the response comes from the browser in which it has opened the URL, for example by a cookie.
@@ -63,7 +74,7 @@ impl OAuth {
     pub async fn begin_login(
         &self,
         challenges: &[Challenge],
-        redirect_uri: &str,
+        callback_url: &str,
     ) -> Result<PendingLogin, AuthorizationError> {
         let lock = self.renewals.lock().await;
         let store_lock = self.settings.store.lock(&self.settings.server_url).await?;
@@ -72,7 +83,7 @@ impl OAuth {
         let discovery = self.discover(challenges).await?;
         // Checked first, to avoid a registration for a login that would fail.
         authorization::endpoint(&discovery.server)?;
-        let page = RedirectPage(redirect_uri.to_owned());
+        let page = RedirectPage::new(callback_url, &discovery.server.issuer);
         let client = self
             .settings
             .client_for_browser_login(&discovery.server, stored.as_ref(), &page)
@@ -176,6 +187,14 @@ impl OAuth {
 
 /// Names the redirect URI of a login; the response arrives elsewhere.
 struct RedirectPage(String);
+
+impl RedirectPage {
+    fn new(callback_url: &str, issuer: &str) -> Self {
+        let digest: [u8; 32] = Sha256::digest(issuer).into();
+        let digits = digest.iter().take(8).map(|byte| format!("{byte:02x}"));
+        Self(format!("{callback_url}/{}", digits.collect::<String>()))
+    }
+}
 
 impl UserAgent for RedirectPage {
     fn redirect_uri<'a>(

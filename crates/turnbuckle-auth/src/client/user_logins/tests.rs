@@ -9,6 +9,8 @@ use crate::{
 };
 
 const PAGE: &str = "https://bridge.example/connect/callback";
+/// The redirect URI for `ISSUER`.
+const REDIRECT_URI: &str = "https://bridge.example/connect/callback/93e20fbd9d9436f7";
 
 /// An authorization server that issues the token `token of CODE`.
 fn http() -> FakeHttp {
@@ -71,7 +73,7 @@ async fn each_user_has_a_login_of_its_own() {
     assert!(
         http.last_post(&format!("{ISSUER}/register"))
             .body
-            .contains(PAGE)
+            .contains(REDIRECT_URI)
     );
 }
 
@@ -100,7 +102,8 @@ async fn a_login_requests_what_the_server_has_challenged() {
 
     let parameter = |name| parameter(login.url(), name);
     assert_eq!(parameter("scope").as_deref(), Some("notes"));
-    assert_eq!(parameter("redirect_uri").as_deref(), Some(PAGE));
+    assert_eq!(parameter("redirect_uri").as_deref(), Some(REDIRECT_URI));
+    assert_eq!(login.redirect_uri(), REDIRECT_URI);
     assert_eq!(parameter("resource").as_deref(), Some(SERVER));
     assert_eq!(parameter("code_challenge_method").as_deref(), Some("S256"));
     assert_eq!(login.issuer(), ISSUER);

@@ -1,10 +1,13 @@
-//! Logins of callers at servers with `auth = { kind = "per-user" }`, in a browser: the pages `/connect/ID` and
-//! `/connect/callback`.
+//! Logins of callers at servers with `auth = { kind = "per-user" }`, in a browser: the pages `/connect/ID`,
+//! `/connect/callback` and `/connect/callback/ISSUER`.
 //!
 //! A link is made for one caller and one server. The page first finds out who is at the browser, at the authorization
 //! server of the callers, and goes on only with the caller that the link was made for. All steps of a login belong to one
 //! browser, by a cookie: otherwise a caller could let another user finish it. A bridge on a loopback address without
 //! authentication has one user, the one at this machine.
+//!
+//! Each authorization server has a redirect URI of its own: `/connect/callback` is that of the issuer of the callers, and
+//! those of servers end with a digest of the issuer. A response at another one is refused.
 
 mod identity;
 mod page;
@@ -44,7 +47,7 @@ const NO_LOGIN_HINT: &str = "this caller cannot log in now: it needs a token of 
 
 /// The path of the pages.
 const PATH: &str = "/connect/";
-/// The last segment of the redirect URI.
+/// The segment of the redirect URIs.
 const CALLBACK: &str = "callback";
 
 /// The pages, and the open logins. Clones share them.
@@ -181,7 +184,7 @@ impl PagesState {
         let Some(segment) = uri.path().strip_prefix(PATH) else {
             return Page::unknown_link();
         };
-        if segment == CALLBACK {
+        if segment.split('/').next() == Some(CALLBACK) {
             return self.callback(request).await;
         }
         let taken = lock(&self.table).take_offered(segment);
@@ -199,7 +202,7 @@ impl PagesState {
         let next = match &self.identity {
             BrowserIdentity::LocalUser => self.at_server(&login.credentials, cookie.digest()).await,
             BrowserIdentity::Issuer(issuer) => {
-                let began = issuer.begin(&self.redirect_uri()).await;
+                let began = issuer.begin(&self.callback_url()).await;
                 began.map(|request| NextStep {
                     url: request.url().to_owned(),
                     step: Step::AtIssuer {
@@ -219,6 +222,14 @@ impl PagesState {
         let Some((login, step)) = lock(&self.table).take_by_response(query) else {
             return Page::unknown_link();
         };
+        if step.redirect_uri(&self.callback_url()) != Some(&*self.url(request.uri().path())) {
+            tracing::warn!(
+                server = &*login.server,
+                "a login came back at the redirect URI of another authorization server"
+            );
+            lock(&self.table).remove(login.number);
+            return Page::other_authorization_server();
+        }
         let cookies = request.headers().get_all(COOKIE).into_iter();
         let cookies = cookies.filter_map(|value| value.to_str().ok());
         let cookie = page::cookie(cookies, login.number, self.is_secure());
@@ -284,7 +295,7 @@ impl PagesState {
         credentials: &UserCredentials,
         cookie: [u8; 32],
     ) -> std::result::Result<NextStep, AuthorizationError> {
-        let pending = credentials.begin_login(&self.redirect_uri()).await?;
+        let pending = credentials.begin_login(&self.callback_url()).await?;
         Ok(NextStep {
             url: pending.url().to_owned(),
             step: Step::AtServer {
@@ -318,9 +329,14 @@ impl PagesState {
         Page::failed(error.reason())
     }
 
-    fn redirect_uri(&self) -> String {
+    /// Returns the redirect URI for the issuer of the callers. Those for servers are below it.
+    fn callback_url(&self) -> String {
+        self.url(&format!("{PATH}{CALLBACK}"))
+    }
+
+    fn url(&self, path: &str) -> String {
         let origin = self.origin.get().map_or("", String::as_str);
-        format!("{origin}{PATH}{CALLBACK}")
+        format!("{origin}{path}")
     }
 
     fn is_secure(&self) -> bool {
@@ -338,6 +354,11 @@ impl Page {
     fn other_browser() -> Self {
         let text = "The login was started in another browser. Nothing was changed. Repeat the request in your MCP client, and open the link in one browser.";
         Self::text(StatusCode::FORBIDDEN, "Another browser", text)
+    }
+
+    fn other_authorization_server() -> Self {
+        let text = "The response came from another authorization server than the login. It was not used. Repeat the request in your MCP client to try again, and tell the operator of the bridge if it happens again.";
+        Self::text(StatusCode::FORBIDDEN, "Another authorization server", text)
     }
 
     fn other_user(server: &str) -> Self {

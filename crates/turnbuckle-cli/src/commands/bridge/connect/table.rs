@@ -97,6 +97,15 @@ impl Step {
         }
     }
 
+    /// Returns the redirect URI of an authorization response; `identity_uri` is that of the issuer of the callers.
+    pub(super) fn redirect_uri<'a>(&'a self, identity_uri: &'a str) -> Option<&'a str> {
+        match self {
+            Self::AtIssuer { .. } => Some(identity_uri),
+            Self::AtServer { login, .. } => Some(login.redirect_uri()),
+            Self::Offered { .. } | Self::Busy => None,
+        }
+    }
+
     fn has_state(&self, state: &Secret) -> bool {
         match self {
             Self::AtIssuer { request, .. } => request.state().constant_time_eq(state),

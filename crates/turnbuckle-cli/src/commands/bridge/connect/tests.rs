@@ -1,4 +1,7 @@
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use serde_json::{Map, Value, json};
 use turnbuckle_auth::{
@@ -19,11 +22,16 @@ const ISSUER: &str = "https://as.example";
 const SERVER: &str = "https://weather.example/mcp";
 /// The authorization server of the server.
 const LOGIN: &str = "https://login.example";
+/// The redirect URIs for `ISSUER` and `LOGIN`.
+const CALLBACK_URL: &str = "https://bridge.example/connect/callback";
+const LOGIN_CALLBACK_URL: &str = "https://bridge.example/connect/callback/ced4229bf4ad3faa";
 
 /// The issuer of callers, and the authorization server of the server `weather`. The code of a login is the name of the user.
 struct Network {
     key: SigningKey,
     requests: Mutex<Vec<String>>,
+    /// Whether `LOGIN` is hostile: it sends browsers to `ISSUER`, with the client id of the bridge there.
+    is_hostile: AtomicBool,
 }
 
 impl Network {
@@ -46,7 +54,17 @@ impl Network {
                 "authorization_response_iss_parameter_supported": true,
             })
         };
+        let is_hostile = self.is_hostile.load(Ordering::Relaxed);
         let found = match url {
+            "https://login.example/.well-known/oauth-authorization-server" if is_hostile => {
+                let mut metadata = metadata(LOGIN);
+                metadata["authorization_endpoint"] = json!(format!("{ISSUER}/authorize"));
+                metadata["authorization_response_iss_parameter_supported"] = json!(false);
+                metadata
+            }
+            "https://login.example/register" if is_hostile => {
+                json!({ "client_id": "bridge", "token_endpoint_auth_method": "none" })
+            }
             "https://as.example/.well-known/oauth-authorization-server" => metadata(ISSUER),
             "https://login.example/.well-known/oauth-authorization-server" => metadata(LOGIN),
             "https://weather.example/.well-known/oauth-protected-resource/mcp" => {
@@ -116,6 +134,7 @@ impl Bridge {
         let network = Arc::new(Network {
             key: SigningKey::generate().unwrap(),
             requests: Mutex::default(),
+            is_hostile: AtomicBool::new(false),
         });
         let identity = if has_issuer {
             let fetch = Arc::clone(&network) as Arc<dyn Fetch>;
@@ -183,7 +202,12 @@ impl Bridge {
         );
         let state = parameter(&at.location, "state");
         let callback = parameter(&at.location, "redirect_uri");
-        assert_eq!(callback, format!("{FRONT}/connect/callback"));
+        let own = if issuer == ISSUER {
+            CALLBACK_URL
+        } else {
+            LOGIN_CALLBACK_URL
+        };
+        assert_eq!(callback, own);
         let url = format!("{callback}?{answer}&state={state}&iss={issuer}");
         self.visit(&url, cookie).await
     }
@@ -352,6 +376,60 @@ async fn a_login_cannot_go_on_in_another_browser() {
             assert_eq!(bridge.requests_to(&format!("{LOGIN}/token")), 0);
         }
     }
+}
+
+#[tokio::test]
+async fn an_authorization_server_gets_no_code_of_another_one() {
+    for has_other_path in [false, true] {
+        let bridge = Bridge::new(true);
+        bridge.network.is_hostile.store(true, Ordering::Relaxed);
+        let login = bridge.offer(&user("ada"));
+        let opened = bridge.visit(login.url(), None).await;
+        let cookie = opened.sent_cookie();
+        let own = Some(&*cookie);
+        let at_issuer = bridge.return_from(&opened, ISSUER, "code=ada", own).await;
+
+        // The issuer refuses the redirect URI, which is not that of its client `bridge`.
+        let sent = |name| parameter(&at_issuer.location, name);
+        assert!(at_issuer.location.starts_with("https://as.example/"));
+        assert_eq!(sent("client_id"), "bridge");
+        assert_eq!(sent("redirect_uri"), LOGIN_CALLBACK_URL);
+        // It sends the browser to a redirect URI that it knows.
+        let state = sent("state");
+        let url = if has_other_path {
+            format!("{CALLBACK_URL}/0123456789abcdef?code=ada&state={state}")
+        } else {
+            format!("{CALLBACK_URL}?code=ada&state={state}")
+        };
+        let refused = bridge.visit(&url, own).await;
+
+        assert_eq!(refused.status, 403);
+        assert!(
+            refused.text.contains("another authorization server"),
+            "{}",
+            refused.text
+        );
+        assert!(!login.ended().await);
+        assert_eq!(bridge.requests_to(&format!("{LOGIN}/token")), 0);
+        let url = format!("{LOGIN_CALLBACK_URL}?code=ada&state={state}");
+        assert_eq!(bridge.visit(&url, own).await.status, 404);
+    }
+}
+
+#[tokio::test]
+async fn a_response_of_the_issuer_at_the_page_of_a_server_is_refused() {
+    let bridge = Bridge::new(true);
+    let login = bridge.offer(&user("ada"));
+    let opened = bridge.visit(login.url(), None).await;
+    let cookie = opened.sent_cookie();
+    let state = parameter(&opened.location, "state");
+
+    let url = format!("{LOGIN_CALLBACK_URL}?code=ada&state={state}&iss={ISSUER}");
+    let refused = bridge.visit(&url, Some(&cookie)).await;
+
+    assert_eq!(refused.status, 403);
+    assert!(!login.ended().await);
+    assert_eq!(bridge.requests_to(&format!("{ISSUER}/token")), 0);
 }
 
 #[tokio::test]
