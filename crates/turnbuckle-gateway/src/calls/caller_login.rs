@@ -19,6 +19,7 @@ use crate::{
     convert::ListKind,
     errors,
     gateway::{GatewayEvents, GatewayState},
+    hops::Hops,
     lifecycle::{UrlRequestPath, is_stateless, url_request_path},
     raw_json::{ObjectWriter, edit},
     upstream::{CallerLogin, UpstreamServer},
@@ -236,7 +237,11 @@ impl GatewayState {
         server: &Arc<UpstreamServer>,
         request: &RelayedRequest,
     ) -> Result<String, RpcError> {
-        self.pool.get(server, request, None).await?;
+        let hops = Hops::of_request(&request.parsed_params(), &self.id)?;
+        let connection = self.pool.get(server, request, None).await?;
+        // A server can accept a connection without a token, and check tokens only for other requests.
+        connection.lists().invalidate(ListKind::Tools);
+        connection.list_for(ListKind::Tools, Some(hops)).await?;
         let result = login_tool::done(server.name());
         self.own_result(&result, request)
     }

@@ -104,7 +104,14 @@ impl Slot {
     pub(super) fn forget_failures(&self, of: &UpstreamCaller) {
         let caller = self.settings.caller.as_ref();
         if caller.is_some_and(|caller| caller.is_same_user(of)) {
-            self.state().backoff = Backoff::default();
+            let mut state = self.state();
+            state.backoff = Backoff::default();
+            if let Some(open) = state.open() {
+                let lists = open.lists();
+                ListKind::ALL
+                    .iter()
+                    .for_each(|kind| lists.invalidate(*kind));
+            }
         }
     }
 

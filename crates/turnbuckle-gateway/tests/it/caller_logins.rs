@@ -124,12 +124,21 @@ impl CredentialProvider for AccountCredentials {
 
 /// Returns a server that requires a token, and the accounts there.
 fn server(mode: LifecycleMode) -> (Scripted, Accounts) {
+    server_with_open_methods(mode, |_| false)
+}
+
+/// Returns a server that requires a token for methods that are not open, and the accounts there.
+fn server_with_open_methods(
+    mode: LifecycleMode,
+    is_open: fn(&str) -> bool,
+) -> (Scripted, Accounts) {
     let accounts = Accounts::default();
     let known = accounts.clone();
     let server = Scripted::new(mode, |_: &Value, _| Step::Default);
-    let server = server.token_check(move |token: &str| {
+    let server = server.token_check(move |method: &str, token: &str| {
         let subject = token.strip_prefix("Bearer token-of-");
-        subject.is_some_and(|subject| known.0.lock().unwrap().tokens.contains_key(subject))
+        is_open(method)
+            || subject.is_some_and(|subject| known.0.lock().unwrap().tokens.contains_key(subject))
     });
     (server, accounts)
 }
@@ -457,6 +466,34 @@ async fn a_caller_that_is_not_logged_in_sees_a_tool_for_it() {
         );
         assert!(after.iter().any(|name| name.starts_with("x_")), "{after:?}");
         assert!(server.received("tools/call").is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_login_tool_requires_a_login_at_a_server_that_checks_tokens_only_for_tools() {
+    for (down, up) in pairs() {
+        let (server, accounts) =
+            server_with_open_methods(up, |method| !method.starts_with("tools/"));
+        let gateway = start([per_user(&server, "x", &accounts)]).await;
+        let ada = Caller::new(&gateway, down, ADA, json!({})).await;
+        let listed = ada.request("tools/list", json!({})).await;
+        let name = &listed["result"]["tools"][0]["name"];
+        assert_eq!(name, "turnbuckle_log_in", "{listed}");
+
+        let refused = ada.call("turnbuckle_log_in").await;
+        assert_eq!(refused["result"]["isError"], true, "{refused}");
+        assert!(refused.to_string().contains("/connect/1-ada"), "{refused}");
+        accounts.complete("ada");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+
+        let listed = ada.request("tools/list", json!({})).await;
+        assert_eq!(listed["result"]["tools"][0]["name"], "x", "{listed}");
+        let done = ada.call("turnbuckle_log_in").await;
+        assert!(done.to_string().contains("is logged in"), "{done}");
+        // Lists that are in memory do not show a login that has ended.
+        accounts.log_out("ada");
+        let refused = ada.call("turnbuckle_log_in").await;
+        assert!(refused.to_string().contains("/connect/2-ada"), "{refused}");
     }
 }
 

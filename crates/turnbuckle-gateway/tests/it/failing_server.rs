@@ -35,10 +35,10 @@ pub(crate) trait Script: Fn(&Value, usize) -> Step + Send + Sync + 'static {}
 
 impl<F: Fn(&Value, usize) -> Step + Send + Sync + 'static> Script for F {}
 
-/// Returns whether a token gives access; gets the value of `Authorization`.
-pub(crate) trait TokenCheck: Fn(&str) -> bool + Send + Sync + 'static {}
+/// Returns whether a token gives access to a method; gets the method and the value of `Authorization`.
+pub(crate) trait TokenCheck: Fn(&str, &str) -> bool + Send + Sync + 'static {}
 
-impl<F: Fn(&str) -> bool + Send + Sync + 'static> TokenCheck for F {}
+impl<F: Fn(&str, &str) -> bool + Send + Sync + 'static> TokenCheck for F {}
 
 /// A server that follows a script, and what it received.
 #[derive(Clone)]
@@ -60,7 +60,7 @@ impl Scripted {
             connections: Arc::default(),
             received: Arc::default(),
             heads: Arc::default(),
-            token_check: Arc::new(|_: &str| true),
+            token_check: Arc::new(|_: &str, _: &str| true),
         }
     }
 
@@ -209,7 +209,8 @@ impl Scripted {
             }
             let message: Value = serde_json::from_slice(&body).unwrap();
             self.received.lock().unwrap().push(message.clone());
-            let step = if (self.token_check)(&authorization(&head)) {
+            let method = message["method"].as_str().unwrap_or_default();
+            let step = if (self.token_check)(method, &authorization(&head)) {
                 (self.script)(&message, number)
             } else {
                 Step::Status(401, "WWW-Authenticate: Bearer\r\n")

@@ -304,7 +304,7 @@ async fn a_rejected_token_is_exchanged_again_once() {
         let issuer = AuthorizationServer::default();
         let revoked = Arc::new(AtomicUsize::new(0));
         let least = Arc::clone(&revoked);
-        let server = server(up).token_check(move |token: &str| {
+        let server = server(up).token_check(move |_: &str, token: &str| {
             let number = token.strip_prefix("Bearer issued-").unwrap();
             number.parse::<usize>().unwrap() > least.load(Ordering::SeqCst)
         });
@@ -388,7 +388,7 @@ async fn lists_of_one_caller_are_not_shown_to_others() {
             let listed = json!({ "tools": tools, "cacheScope": "public", "ttlMs": 60_000 });
             Step::Messages(vec![result(message, &listed)])
         };
-        let server = Scripted::new(up, script).token_check(move |token: &str| {
+        let server = Scripted::new(up, script).token_check(move |_: &str, token: &str| {
             is_first.store(token.ends_with("issued-1"), Ordering::SeqCst);
             true
         });
