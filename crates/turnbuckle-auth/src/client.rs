@@ -35,4 +35,4 @@ pub use store::{
 };
 pub use token_exchange::{CallerCredentials, TokenExchange};
 pub use user_agent::{LoopbackUserAgent, UserAgent};
-pub use user_logins::{UserCredentials, UserLogins};
+pub use user_logins::{UserCredentials, UserLogins, split_login_key};

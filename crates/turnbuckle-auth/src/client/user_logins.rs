@@ -145,6 +145,18 @@ impl CredentialProvider for UserCredentials {
     }
 }
 
+/// What precedes the digest of a user in the key of a login.
+const USER: &str = "#user=";
+
+/// Splits the key of a stored login into the URL of the server and the digest of the user. Only logins of [`UserLogins`]
+/// have one.
+pub fn split_login_key(key: &str) -> (&str, Option<&str>) {
+    match key.split_once(USER) {
+        Some((url, user)) => (url, Some(user)),
+        None => (key, None),
+    }
+}
+
 /// The logins of one user in a store that all users share. Client registrations are those of the program.
 pub(super) struct UserStore {
     store: Arc<dyn TokenStore>,
@@ -157,7 +169,7 @@ impl UserStore {
         let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         Self {
             store,
-            suffix: format!("#user={digest}"),
+            suffix: format!("{USER}{digest}"),
         }
     }
 

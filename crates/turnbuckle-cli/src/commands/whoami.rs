@@ -52,7 +52,7 @@ impl WhoamiCommand {
         args.finish()?;
         let url = url(&target, context)?;
         let mut summaries = summaries.into_iter();
-        let summary = summaries.find(|summary| summary.server == url);
+        let summary = summaries.find(|summary| summary.key == url);
         let summary = summary.ok_or_else(|| not_logged_in(&target))?;
         if context.options.json {
             context.print_json(&summary.document())

@@ -7,7 +7,10 @@ use serde_json::{Map, Value};
 use turnbuckle_auth::{
     self as auth, AuthorizationError, AuthorizationStep, CredentialProvider, Credentials,
     RetryDecision, Scopes, Secret, UnauthorizedResponse, UnsignedRequest,
-    client::{FileEncryption, FileStore, OAuth, Revocation, StoredLogin, token::TokenKind},
+    client::{
+        FileEncryption, FileStore, OAuth, Revocation, StoredLogin, split_login_key,
+        token::TokenKind,
+    },
     fetch::Fetch,
 };
 use turnbuckle_client::http::{HttpFetcher, HttpTarget};
@@ -91,14 +94,16 @@ pub(crate) fn login_hint(target: &CliTarget, has_credentials: bool) -> String {
     }
 }
 
-/// Deletes the login for a server, and revokes its tokens; returns whether there was one.
+/// Deletes the login with a key in the store, and revokes its tokens; returns whether there was one.
 ///
 /// If the tokens cannot be revoked, prints a warning.
-pub(crate) async fn log_out(url: &str, context: &CommandContext) -> Result<bool> {
+pub(crate) async fn log_out(key: &str, context: &CommandContext) -> Result<bool> {
     let Some(store) = open_store(context) else {
         return Ok(false);
     };
-    let oauth = oauth(url, fetcher(url)?, store, context)?;
+    // The fragment of a key is not part of a URL for requests.
+    let (url, _) = split_login_key(key);
+    let oauth = oauth(key, fetcher(url)?, store, context)?;
     let revocation = oauth.log_out().await?;
     if let Some(Revocation::Failed(failure)) = &revocation {
         let response = failure.response().map(|text| format!(" ({text})"));
@@ -179,9 +184,12 @@ pub(super) fn summarize(login: &StoredLogin, form: FileEncryption) -> LoginSumma
     let tokens = &login.tokens;
     let claims =
         TokenClaims::from_tokens(tokens.id_token.as_ref().into_iter().chain([&tokens.access]));
+    let (server, user) = split_login_key(&login.server_url);
     let names = |scopes: &Scopes| scopes.iter().map(str::to_owned).collect();
     LoginSummary {
-        server: login.server_url.clone(),
+        key: login.server_url.clone(),
+        server: server.to_owned(),
+        user: user.map(str::to_owned),
         issuer: login.issuer().to_owned(),
         subject: claims.subject,
         name: claims.name,

@@ -9,8 +9,12 @@ use crate::output::{sanitize, style, table::TextTable, wrap};
 /// The public data of a login.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoginSummary {
+    /// The key in the store.
+    pub(crate) key: String,
     /// The URL of the server.
     pub(crate) server: String,
+    /// The digest of the caller of a bridge that the login belongs to.
+    pub(crate) user: Option<String>,
     /// The issuer of the tokens.
     pub(crate) issuer: String,
     /// The user, if a token has a subject.
@@ -34,7 +38,7 @@ pub(crate) struct LoginSummary {
 impl LoginSummary {
     /// Returns the login as JSON.
     pub(crate) fn document(&self) -> Value {
-        json!({
+        let mut document = json!({
             "server": sanitize::redact_query(&self.server),
             "issuer": self.issuer,
             "subject": self.subject,
@@ -45,7 +49,20 @@ impl LoginSummary {
             "renews": self.renewable,
             "bound": self.key_bound,
             "encrypted": self.is_encrypted,
-        })
+        });
+        if let Some(user) = &self.user {
+            document["user"] = user.as_str().into();
+        }
+        document
+    }
+
+    /// Returns the server and the caller of a bridge, for people.
+    pub(crate) fn label(&self) -> String {
+        let server = sanitize::redact_query(&self.server);
+        match &self.user {
+            Some(user) => format!("{server} (caller {})", user.get(..8).unwrap_or(user)),
+            None => server,
+        }
     }
 
     /// Returns the login for people, with a row for each known value.
@@ -53,7 +70,7 @@ impl LoginSummary {
         let scopes = self.scopes.as_ref().map(|scopes| scopes.join(" "));
         let bound = self.key_bound.then_some("to a key on this machine");
         let rows = [
-            ("server", Some(sanitize::redact_query(&self.server))),
+            ("server", Some(self.label())),
             ("issuer", Some(self.issuer.clone())),
             ("subject", self.user_text()),
             ("scopes", scopes),
@@ -116,7 +133,7 @@ pub(crate) fn table(summaries: &[LoginSummary], now: SystemTime, width: usize) -
     for summary in summaries {
         let scopes = summary.scopes.as_deref().unwrap_or_default();
         let cells = [
-            sanitize::redact_query(&summary.server),
+            summary.label(),
             summary
                 .name
                 .clone()

@@ -229,6 +229,71 @@ fn a_failed_revocation_is_a_warning_and_the_login_is_deleted() {
     assert!(after.contains("you are not logged in"), "{after}");
 }
 
+/// Stores the login also for a caller of a bridge, and at an invalid URL.
+fn add_login_of_caller(sandbox: &Sandbox, url: &str) {
+    let mut stored = stored_logins(sandbox);
+    let own = stored["logins"][url].clone();
+    let user = "0123456789abcdef".repeat(4);
+    for key in [format!("{url}#user={user}"), "invalid".to_owned()] {
+        let mut login = own.clone();
+        login["server_url"] = key.as_str().into();
+        stored["logins"][key] = login;
+    }
+    sandbox.write(LOGINS_FILE, &stored.to_string());
+}
+
+#[test]
+fn a_logout_also_deletes_the_logins_of_callers_of_a_bridge() {
+    let sandbox = Sandbox::new();
+    let auth_server = AuthServer::new(&sandbox);
+    let url = auth_server.url();
+    auth_server.state().revocation_status = Some("200 OK");
+    log_in(&sandbox, &auth_server);
+    add_login_of_caller(&sandbox, &url);
+
+    let listed = sandbox.run(&["whoami"]);
+    assert!(listed.contains(" (caller 01234567) "), "{listed}");
+    assert!(!listed.contains("#user="), "{listed}");
+    let document = sandbox.run(&["whoami", "--json"]);
+    assert!(
+        document.contains(r#""user": "0123456789abcdef"#),
+        "{document}"
+    );
+    insta::assert_snapshot!(run(&sandbox, &auth_server, &["logout", &url]), @r"
+    --- stderr
+    logged out of http://HOST/mcp
+    logged out of http://HOST/mcp (caller 01234567)
+    ");
+
+    assert_eq!(auth_server.valid_token_count(), 0);
+    let stored = stored_logins(&sandbox);
+    let keys: Vec<_> = stored["logins"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["invalid"]);
+}
+
+#[test]
+fn a_login_that_cannot_be_deleted_does_not_keep_the_others() {
+    let sandbox = Sandbox::new();
+    let auth_server = AuthServer::new(&sandbox);
+    log_in(&sandbox, &auth_server);
+    add_login_of_caller(&sandbox, &auth_server.url());
+
+    let output = run(&sandbox, &auth_server, &["logout", "--all"]);
+
+    assert!(
+        output.contains("logged out of http://HOST/mcp\n"),
+        "{output}"
+    );
+    assert!(
+        output.contains("http://HOST/mcp (caller 01234567)\n"),
+        "{output}"
+    );
+    assert!(output.contains("error: "), "{output}");
+    assert!(output.contains("--- exit 2"), "{output}");
+    let stored = stored_logins(&sandbox);
+    assert_eq!(stored["logins"].as_object().unwrap().len(), 1);
+}
+
 #[test]
 fn logins_are_private_and_tokens_are_never_shown() {
     let sandbox = Sandbox::new();

@@ -180,6 +180,17 @@ async fn a_registration_that_the_server_has_deleted_is_replaced_at_the_next_logi
     assert_eq!(registrations.count(), 2);
 }
 
+#[test]
+fn a_key_of_the_store_has_the_url_of_the_server_and_the_digest_of_the_user() {
+    let store = UserStore::new(Arc::new(MemoryStore::new()), "ada");
+    let key = store.key(SERVER);
+
+    let (url, user) = split_login_key(&key);
+
+    assert_eq!((url, user.map(str::len)), (SERVER, Some(64)));
+    assert_eq!(split_login_key(SERVER), (SERVER, None));
+}
+
 #[tokio::test(start_paused = true)]
 async fn memory_for_users_is_bounded() {
     let (http, store) = (http(), MemoryStore::new());

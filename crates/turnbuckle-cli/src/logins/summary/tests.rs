@@ -2,6 +2,8 @@ use super::*;
 
 fn ada() -> LoginSummary {
     LoginSummary {
+        key: "https://api.example/mcp".to_owned(),
+        user: None,
         server: "https://api.example/mcp".to_owned(),
         issuer: "https://auth.example".to_owned(),
         subject: Some("248289761001".to_owned()),
