@@ -249,9 +249,7 @@ impl PagesState {
                 let done = login.credentials.complete_login(*pending, query).await;
                 match done {
                     Ok(()) => {
-                        if let Some(completion) = lock(&self.table).remove(login.number) {
-                            completion.complete();
-                        }
+                        lock(&self.table).complete(&login.user, &login.server);
                         tracing::info!(server = &*login.server, "a caller has logged in");
                         Page::done(&login.server)
                     }

@@ -127,6 +127,12 @@ struct OpenLogin {
     step: Step,
 }
 
+impl OpenLogin {
+    fn is_of(&self, user: &User, server: &Arc<str>) -> bool {
+        self.user == *user && self.server == *server
+    }
+}
+
 /// A login that is being processed.
 pub(super) struct TakenLogin {
     pub(super) number: u64,
@@ -153,7 +159,7 @@ impl LoginTable {
     ) -> Option<CallerLogin> {
         self.remove_expired();
         let is_offered = |open: &&OpenLogin| {
-            open.user == user && open.server == *server && matches!(open.step, Step::Offered { .. })
+            open.is_of(&user, server) && matches!(open.step, Step::Offered { .. })
         };
         if let Some(open) = self.logins.iter().find(is_offered) {
             return Some(open.login.clone());
@@ -192,7 +198,7 @@ impl LoginTable {
     pub(super) fn open_login(&mut self, user: &User, server: &Arc<str>) -> Option<CallerLogin> {
         self.remove_expired();
         let mut logins = self.logins.iter().rev();
-        let open = logins.find(|open| open.user == *user && open.server == *server)?;
+        let open = logins.find(|open| open.is_of(user, server))?;
         Some(open.login.clone())
     }
 
@@ -230,10 +236,17 @@ impl LoginTable {
         open.map(|open| open.step = step).is_some()
     }
 
-    /// Removes a login. Its end is that of the returned value.
-    pub(super) fn remove(&mut self, number: u64) -> Option<LoginCompletion> {
-        let at = self.logins.iter().position(|open| open.number == number)?;
-        Some(self.logins.remove(at).completion)
+    /// Removes a login, which ends without success.
+    pub(super) fn remove(&mut self, number: u64) {
+        self.logins.retain(|open| open.number != number);
+    }
+
+    /// Completes all open logins of a user at a server: the user needs no other one.
+    pub(super) fn complete(&mut self, user: &User, server: &Arc<str>) {
+        let of_user = |open: &mut OpenLogin| open.is_of(user, server);
+        for open in self.logins.extract_if(.., of_user) {
+            open.completion.complete();
+        }
     }
 
     fn remove_expired(&mut self) {

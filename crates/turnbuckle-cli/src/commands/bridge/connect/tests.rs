@@ -576,6 +576,21 @@ async fn the_local_user_logs_in_at_the_server_at_once() {
 }
 
 #[tokio::test]
+async fn a_login_completes_the_other_open_logins_of_the_user() {
+    let bridge = Bridge::new(true);
+    let abandoned = bridge.offer(&user("ada"));
+    bridge.visit(abandoned.url(), None).await;
+    let other_user = bridge.offer(&user("bo"));
+
+    log_in(&bridge, "ada").await;
+
+    let open = |user: &User| lock(&bridge.pages.0.table).open_login(user, &bridge.weather.server);
+    assert!(open(&user("ada")).is_none());
+    assert!(abandoned.ended().await);
+    assert_eq!(open(&user("bo")).unwrap().url(), other_user.url());
+}
+
+#[tokio::test]
 async fn users_of_another_issuer_get_no_link() {
     let bridge = Bridge::new(true);
     for issuer in ["token-file", "", "https://as.example/"] {
