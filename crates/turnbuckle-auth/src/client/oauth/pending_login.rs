@@ -118,13 +118,7 @@ impl OAuth {
         login: PendingLogin,
         url_or_query: &str,
     ) -> Result<StoredLogin, AuthorizationError> {
-        let code = match login.request.parse_response(url_or_query) {
-            Ok(code) => code,
-            Err(failure) => {
-                self.forget_unknown_client(&login, &failure).await?;
-                return Err(failure);
-            }
-        };
+        let code = login.request.parse_response(url_or_query)?;
         let this = self.clone();
         run_to_completion(async move { this.redeem(login, code).await }).await
     }
@@ -166,8 +160,8 @@ impl OAuth {
         tokens
     }
 
-    /// Deletes a stored registration that the authorization server does not know any more, so that the next login registers
-    /// again.
+    /// Deletes a stored registration that the token endpoint does not know any more, so that the next login registers
+    /// again. The error of an authorization response is not enough: the user can write it.
     async fn forget_unknown_client(
         &self,
         login: &PendingLogin,

@@ -41,6 +41,12 @@ async fn log_in(user: &UserCredentials, code: &str) {
     user.complete_login(login, &response).await.unwrap();
 }
 
+fn registration_count(http: &FakeHttp) -> usize {
+    let requests = http.requests();
+    let registrations = requests.iter().filter(|it| it.url.ends_with("/register"));
+    registrations.count()
+}
+
 async fn reject(user: &UserCredentials, challenge: &str) -> AuthorizationError {
     let request = UnsignedRequest::new("POST", SERVER);
     let generation = user.credentials(request).await.unwrap().generation;
@@ -161,23 +167,38 @@ async fn an_open_login_delays_no_request() {
 
 #[tokio::test(start_paused = true)]
 async fn a_registration_that_the_server_has_deleted_is_replaced_at_the_next_login() {
-    let http = http();
+    let http = http().rule(|request| {
+        let is_unknown = request.field("code")? == "unknown";
+        is_unknown.then(|| Ok(json_response(401, r#"{"error":"invalid_client"}"#)))
+    });
     let ada = logins(&http, &MemoryStore::new()).user("ada");
     log_in(&ada, "a").await;
     let login = ada.begin_login(PAGE).await.unwrap();
-    let response = format!(
-        "error=unauthorized_client&state={}&iss={ISSUER}",
-        login.state().expose()
-    );
+    let state = login.state().expose().to_owned();
+    let response = format!("code=unknown&state={state}&iss={ISSUER}");
     ada.complete_login(login, &response).await.unwrap_err();
 
     ada.begin_login(PAGE).await.unwrap();
 
-    let registrations = http.requests();
-    let registrations = registrations
-        .iter()
-        .filter(|it| it.url.ends_with("/register"));
-    assert_eq!(registrations.count(), 2);
+    assert_eq!(registration_count(&http), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_authorization_response_does_not_delete_the_registration_of_all_users() {
+    let http = http();
+    let users = logins(&http, &MemoryStore::new());
+    log_in(&users.user("ada"), "a").await;
+    for error in ["unauthorized_client", "invalid_client"] {
+        let eve = users.user("eve");
+        let login = eve.begin_login(PAGE).await.unwrap();
+        let state = login.state().expose().to_owned();
+        let response = format!("error={error}&state={state}&iss={ISSUER}");
+        eve.complete_login(login, &response).await.unwrap_err();
+    }
+
+    users.user("ada").begin_login(PAGE).await.unwrap();
+
+    assert_eq!(registration_count(&http), 1);
 }
 
 #[test]
