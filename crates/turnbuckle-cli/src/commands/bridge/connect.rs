@@ -167,8 +167,15 @@ impl WebPages for ConnectPages {
         path.starts_with(PATH)
     }
 
+    /// The request is processed to its end, also if the browser disconnects: a code can be used only once.
     fn respond(&self, request: Request<()>) -> BoxFuture<'_, Response<Bytes>> {
-        Box::pin(async move { self.0.respond(&request).await.into_response() })
+        let state = Arc::clone(&self.0);
+        let page = tokio::spawn(async move { state.respond(&request).await });
+        Box::pin(async move {
+            let page = page.await;
+            let page = page.unwrap_or_else(|_| Page::failed("the bridge could not respond"));
+            page.into_response()
+        })
     }
 }
 
@@ -186,6 +193,9 @@ impl PagesState {
         };
         if segment.split('/').next() == Some(CALLBACK) {
             return self.callback(request).await;
+        }
+        if page::is_prefetch(request.headers()) {
+            return Page::prefetch();
         }
         let taken = lock(&self.table).take_offered(segment);
         match taken {
@@ -347,6 +357,11 @@ impl Page {
     fn unknown_link() -> Self {
         let text = "This link is unknown, was used, or has expired. Repeat the request in your MCP client to get another one.";
         Self::text(StatusCode::NOT_FOUND, "Unknown link", text)
+    }
+
+    fn prefetch() -> Self {
+        let text = "The link can be opened once, and only by the user.";
+        Self::text(StatusCode::FORBIDDEN, "Not opened", text)
     }
 
     fn other_browser() -> Self {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{
-    HeaderValue, Response, StatusCode,
+    HeaderMap, HeaderValue, Response, StatusCode,
     header::{
         CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION,
         REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
@@ -75,6 +75,16 @@ impl Page {
         }
         self.0
     }
+}
+
+/// Returns whether a browser requests a page before the user opens it.
+pub(super) fn is_prefetch(headers: &HeaderMap) -> bool {
+    let purposes = ["sec-purpose", "purpose"].into_iter();
+    let mut purposes = purposes.flat_map(|name| headers.get_all(name));
+    purposes.any(|value| {
+        let value = value.as_bytes().to_ascii_lowercase();
+        value.starts_with(b"prefetch")
+    })
 }
 
 /// Returns the value of the cookie of a login.

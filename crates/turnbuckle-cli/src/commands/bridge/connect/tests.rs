@@ -591,6 +591,52 @@ async fn a_login_completes_the_other_open_logins_of_the_user() {
 }
 
 #[tokio::test]
+async fn a_login_is_completed_although_the_browser_has_disconnected() {
+    let bridge = Bridge::new(true);
+    let login = bridge.offer(&user("ada"));
+    let opened = bridge.visit(login.url(), None).await;
+    let cookie = opened.sent_cookie();
+    let own = Some(&*cookie);
+    let identified = bridge.return_from(&opened, ISSUER, "code=ada", own).await;
+
+    let mut visit = Box::pin(bridge.return_from(&identified, LOGIN, "code=ada", own));
+    let response = tokio::select! {
+        biased;
+        response = &mut visit => Some(response),
+        () = std::future::ready(()) => None,
+    };
+    drop(visit);
+
+    assert!(response.is_none());
+    // It elapses only if the login is not completed.
+    let ended = tokio::time::timeout(Duration::from_secs(20), login.ended()).await;
+    assert!(ended.unwrap());
+    let token = bridge.token_of(&user("ada")).await;
+    assert_eq!(token.unwrap(), "Bearer weather-of-ada");
+}
+
+#[tokio::test]
+async fn a_prefetch_does_not_open_a_link() {
+    let bridge = Bridge::new(true);
+    let login = bridge.offer(&user("ada"));
+    for (name, value) in [
+        ("sec-purpose", "prefetch"),
+        ("sec-purpose", "prefetch;prerender"),
+        ("purpose", "Prefetch"),
+    ] {
+        let path = login.url().strip_prefix(FRONT).unwrap();
+        let request = Request::builder().uri(path).header(name, value);
+        let response = bridge.pages.respond(request.body(()).unwrap()).await;
+
+        assert_eq!(response.status(), 403, "{name}: {value}");
+        assert_eq!(response.headers()["cache-control"], "no-store");
+        assert!(!response.headers().contains_key("set-cookie"));
+    }
+
+    assert_eq!(bridge.visit(login.url(), None).await.status, 303);
+}
+
+#[tokio::test]
 async fn users_of_another_issuer_get_no_link() {
     let bridge = Bridge::new(true);
     for issuer in ["token-file", "", "https://as.example/"] {
