@@ -128,8 +128,9 @@ struct OpenLogin {
 }
 
 impl OpenLogin {
+    /// After a reload, another server can have the same name.
     fn is_of(&self, user: &User, server: &Arc<str>) -> bool {
-        self.user == *user && self.server == *server
+        self.user == *user && Arc::ptr_eq(&self.server, server)
     }
 }
 
@@ -158,6 +159,9 @@ impl LoginTable {
         url: impl FnOnce(&str) -> String,
     ) -> Option<CallerLogin> {
         self.remove_expired();
+        // A server that was replaced by a reload gets no more logins.
+        let is_replaced = |other: &Arc<str>| *other == *server && !Arc::ptr_eq(other, server);
+        self.logins.retain(|open| !is_replaced(&open.server));
         let is_offered = |open: &&OpenLogin| {
             open.is_of(&user, server) && matches!(open.step, Step::Offered { .. })
         };

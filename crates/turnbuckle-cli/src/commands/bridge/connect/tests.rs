@@ -637,6 +637,26 @@ async fn a_prefetch_does_not_open_a_link() {
 }
 
 #[tokio::test]
+async fn a_login_at_a_server_ends_the_links_to_the_one_that_it_replaced() {
+    let bridge = Bridge::new(true);
+    let login = bridge.offer(&user("ada"));
+    let client = OAuth::new(
+        "https://weather2.example/mcp",
+        Arc::clone(&bridge.network) as Arc<dyn Fetch>,
+    );
+    let weather = bridge.pages.of_server("weather", UserLogins::new(client));
+
+    let open = lock(&bridge.pages.0.table).open_login(&user("ada"), &weather.server);
+    assert!(open.is_none());
+    let other = weather.begin_for(user("ada")).unwrap();
+
+    assert_ne!(other.url(), login.url());
+    assert!(!login.ended().await);
+    assert_eq!(bridge.visit(login.url(), None).await.status, 404);
+    assert_eq!(bridge.visit(other.url(), None).await.status, 303);
+}
+
+#[tokio::test]
 async fn users_of_another_issuer_get_no_link() {
     let bridge = Bridge::new(true);
     for issuer in ["token-file", "", "https://as.example/"] {
