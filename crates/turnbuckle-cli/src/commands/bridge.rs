@@ -185,6 +185,10 @@ pub(crate) struct BridgeCommand {
     #[arg(skip)]
     listens_on_loopback: bool,
 
+    /// Whether requests may name other hosts than the address.
+    #[arg(skip)]
+    allows_other_hosts: bool,
+
     /// The pages for logins of callers, once it is known whether there are any.
     #[arg(skip)]
     connect: std::sync::OnceLock<Option<ConnectPages>>,
@@ -232,6 +236,7 @@ impl BridgeCommand {
         let address = self.listen.take();
         let address = address.unwrap_or_else(|| ListenAddress::loopback(DEFAULT_PORT));
         let address = address.relative_to(&context.environment.cwd);
+        self.allows_other_hosts = !self.hosts.is_empty();
         let access = AccessOptions {
             flags: std::mem::take(&mut self.authorization),
             section: None,

@@ -252,6 +252,8 @@ fn per_user_logins_need_an_identified_user_and_separate_connections() {
     assert!(failed.contains("needs a bridge on HTTP"), "{failed}");
     let failed = run("0.0.0.0:0", &["--dangerously-allow-unauthenticated"]);
     assert!(failed.contains("loopback"), "{failed}");
+    let failed = run("127.0.0.1:0", &["--allow-host", "bridge.example"]);
+    assert!(failed.contains("--allow-host"), "{failed}");
     let failed = run("127.0.0.1:0", &["--share", "all"]);
     assert!(failed.contains("cannot share a connection"), "{failed}");
     let tokens = sandbox.path().join("tokens");

@@ -282,6 +282,10 @@ fn check_per_user(
         return Err(
             "without --auth-issuer, `per-user` is only for a bridge on a loopback address: nothing shows who is at a browser",
         );
+    } else if bridge.allows_other_hosts {
+        return Err(
+            "without --auth-issuer, `per-user` is only for one user: with --allow-host, users of other machines could have the same login",
+        );
     }
     if matches!(bridge.share, Some(ShareOption::All)) {
         return Err(SHARED_LOGINS);
