@@ -189,6 +189,10 @@ pub(crate) struct BridgeCommand {
     #[arg(skip)]
     allows_other_hosts: bool,
 
+    /// The audience of the tokens of callers.
+    #[arg(skip)]
+    token_audience: Option<String>,
+
     /// The pages for logins of callers, once it is known whether there are any.
     #[arg(skip)]
     connect: std::sync::OnceLock<Option<ConnectPages>>,
@@ -248,6 +252,8 @@ impl BridgeCommand {
         self.has_authenticated_callers = access.authorization.is_some();
         let issuer = access.authorization.as_ref().map(|auth| &auth.issuer);
         self.has_issued_tokens = issuer.is_some_and(Option::is_some);
+        let authorization = access.authorization.as_ref();
+        self.token_audience = authorization.and_then(|auth| auth.audience.clone());
         self.listens_on_tcp = !self.stdio && matches!(address, ListenAddress::Tcp(_));
         self.listens_on_loopback = address.is_local();
         self.policy_files = self.policy.open(context).await?;

@@ -260,4 +260,11 @@ fn per_user_logins_need_an_identified_user_and_separate_connections() {
     fs::set_permissions(tokens, fs::Permissions::from_mode(0o600)).unwrap();
     let failed = run("127.0.0.1:0", &["--token-file", "tokens"]);
     assert!(failed.contains("--auth-issuer"), "{failed}");
+    let more = "[connect]\nclient-id = \"bridge\"\n";
+    sandbox.write(FILE, &config("http://127.0.0.1:9/mcp", more));
+    for audience in ["http://bridge.lan:8322/mcp", "bridge"] {
+        let words = ["--auth-issuer", &issuer.url, "--audience", audience];
+        let failed = run("127.0.0.1:0", &words);
+        assert!(failed.contains("--audience with https"), "{failed}");
+    }
 }

@@ -274,6 +274,12 @@ fn check_per_user(
                 "`per-user` needs `[connect] client-id`, the client that this bridge is at --auth-issuer",
             );
         }
+        let audience = bridge.token_audience.as_deref().map(HttpUrl::parse);
+        if !audience.is_some_and(|url| url.is_ok_and(|url| url.is_https_or_loopback())) {
+            return Err(
+                "`per-user` needs an --audience with https, or http on a loopback address: users log in at its origin",
+            );
+        }
     } else if bridge.has_authenticated_callers {
         return Err(
             "`per-user` needs callers with tokens of an issuer, where they can log in with a browser too: start the bridge with --auth-issuer",
