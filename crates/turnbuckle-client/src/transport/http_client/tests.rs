@@ -106,7 +106,7 @@ async fn an_idle_connection_is_kept_for_a_while() {
     let mock = MockHttpServer::in_memory(|_| MockResponse::json(&json!({})));
     let (http_client, url) = client_for(&mock, "/mcp");
 
-    for (pause, connections) in [(0, 1), (29, 1), (29, 1), (31, 2)] {
+    for (pause, connections) in [(0, 1), (3, 1), (3, 1), (5, 2)] {
         tokio::time::sleep(Duration::from_secs(pause)).await;
         post(&http_client, &url)
             .await
