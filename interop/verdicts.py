@@ -36,8 +36,8 @@ DIFFERENCES = [
 ]
 # The rules of which it depends on the time whether they can be tested: on when a tool ends, or a notification arrives.
 TIMING = {
-    "base.error-same-id", "cancellation.no-answer", "streams.survive-disconnection", "subscriptions.changes-declared",
-    "subscriptions.changes-told", "subscriptions.only-subscribed", "tasks.cancel", "tasks.result-waits",
+    "base.error-same-id", "cancellation.no-answer", "cancellation.own-requests", "streams.survive-disconnection",
+    "subscriptions.changes-declared", "subscriptions.changes-told", "subscriptions.only-subscribed", "tasks.cancel", "tasks.result-waits",
 }
 PASSED = {"pass", "not-tested", "not-applicable"}
 
