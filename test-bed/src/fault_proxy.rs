@@ -1,4 +1,4 @@
-//! A TCP proxy that breaks connections as told.
+//! A TCP proxy that delays, holds or breaks connections.
 
 use std::{
     io::{self, Read, Write},

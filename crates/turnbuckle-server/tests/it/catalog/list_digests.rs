@@ -106,11 +106,11 @@ async fn what_the_caller_announces_is_always_announced() {
 async fn the_change_of_a_mounted_server_is_announced_once_by_two_instances() {
     let store = store();
     let notes = [(); 2].map(|()| Server::new("notes", "1"));
-    let desks = notes.each_ref().map(|notes| {
-        let desk = Server::new("desk", "1").store(store.clone());
-        desk.mount("notes", notes.clone())
+    let parents = notes.each_ref().map(|notes| {
+        let parent = Server::new("parent", "1").store(store.clone());
+        parent.mount("notes", notes.clone())
     });
-    let mut changes = ChangeRecorder::new(&desks[0]);
+    let mut changes = ChangeRecorder::new(&parents[0]);
 
     for notes in &notes {
         notes.add_tool(tool("Search."));
@@ -134,10 +134,10 @@ async fn equal_changes_of_two_mounted_servers_on_the_same_bus_are_two_changes() 
     let store = store();
     let server = |name| Server::new(name, "1").store(store.clone());
     let mounted = [server("notes"), server("mail")];
-    let desk = server("desk")
+    let parent = server("parent")
         .mount("notes", mounted[0].clone())
         .mount("mail", mounted[1].clone());
-    let mut changes = ChangeRecorder::new(&desk);
+    let mut changes = ChangeRecorder::new(&parent);
 
     for server in &mounted {
         server.add_tool(tool("Search."));
