@@ -73,35 +73,56 @@ pub(crate) async fn run_detached(
 /// Runs calls until they select the form of the response. A task continues them afterwards.
 async fn mode_of(
     run: impl Future<Output = ()> + Send + 'static,
-    mut mode: oneshot::Receiver<ResponseMode>,
+    mode: oneshot::Receiver<ResponseMode>,
 ) -> Result<ResponseMode, oneshot::error::RecvError> {
-    let mut run = ContinuedRun(Some(Box::pin(run)));
+    let mut run = ContinuedRun {
+        run: Some(Box::pin(run)),
+        mode,
+    };
     poll_fn(|cx| {
         run.poll(cx);
-        Pin::new(&mut mode).poll(cx)
+        Pin::new(&mut run.mode).poll(cx)
     })
     .await
 }
 
+/// Pauses until a task continues the calls. The task polls them, so nothing has to wake them.
+async fn wait_for_task() {
+    let mut was_polled = false;
+    poll_fn(|_| {
+        if std::mem::replace(&mut was_polled, true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
 /// Calls that a task continues when this is dropped before they have finished.
-struct ContinuedRun(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
+struct ContinuedRun {
+    run: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    mode: oneshot::Receiver<ResponseMode>,
+}
 
 impl ContinuedRun {
     fn poll(&mut self, cx: &mut Context<'_>) {
-        let Some(run) = &mut self.0 else {
+        let Some(run) = &mut self.run else {
             return;
         };
         // Handlers are caught where they run. A panic of anything else must not end the connection.
         let polled = catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(cx)));
         if !matches!(polled, Ok(Poll::Pending)) {
-            self.0 = None;
+            self.run = None;
         }
     }
 }
 
 impl Drop for ContinuedRun {
     fn drop(&mut self) {
-        if let (Some(run), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+        // In the task, calls that select a form later must not wait for another one.
+        self.mode.close();
+        if let (Some(run), Ok(runtime)) = (self.run.take(), Handle::try_current()) {
             runtime.spawn(run);
         }
     }
@@ -138,9 +159,11 @@ impl SessionResponse {
             writer.start,
         )
         .with_prelude(self.rules.sends_priming_event);
-        let _ = mode_sender.send(ResponseMode::Stream(Box::new(stream)));
-        // The connection sends the stream from here on, and a task goes on with the calls.
-        tokio::task::yield_now().await;
+        let mode = ResponseMode::Stream(Box::new(stream));
+        if mode_sender.send(mode).is_ok() {
+            // The connection sends the stream from here on, and a task goes on with the calls.
+            wait_for_task().await;
+        }
         if closes_stream {
             writer.channel.close_reader();
         }
