@@ -22,6 +22,7 @@ mod control;
 mod error;
 mod events;
 mod id;
+mod instance;
 mod limits;
 pub mod memory;
 mod request_state;
@@ -42,6 +43,9 @@ pub use events::{
     EventId, EventIdText, EventReplay, EventStore, InvalidEventId, StoredEvent, StreamId,
 };
 pub use id::{InvalidStoreId, RandomIdHasher};
+pub use instance::{
+    INSTANCE_LEASE, InstanceId, InstanceInbox, InstanceMessage, InstanceRegistry, InstanceSlot,
+};
 pub use limits::{
     BusLimits, ClaimLimits, EventLimits, RequestStateLimits, SessionLimits, StoreLimits, TaskLimits,
 };
