@@ -92,14 +92,15 @@ impl AuditRecord {
             let client = format!("{}/{}", client.name, client.version);
             Truncated(&client).to_string()
         });
+        let duration = known.started.elapsed();
         Self {
-            at: known.at,
+            at: SystemTime::now() - duration,
             method: Truncated(request.method()).to_string(),
             server: known.server().map(|server| server.name().to_owned()),
             target: known.target().map(|target| Truncated(target).to_string()),
             outcome,
             code: error.map(|error| error.code),
-            duration: known.started.elapsed(),
+            duration,
             round_trips: known.round_trips(),
             principal: request.principal().cloned(),
             session: request.session().map(|session| session.to_string()),

@@ -1,11 +1,8 @@
 //! What the gateway observes of the requests that it handles: outcome and duration, for audit log and metrics.
 
-use std::{
-    sync::{
-        Arc, LazyLock, OnceLock,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::SystemTime,
+use std::sync::{
+    Arc, LazyLock, OnceLock,
+    atomic::{AtomicU32, Ordering},
 };
 
 use memchr::memmem::Finder;
@@ -65,7 +62,6 @@ impl Serialize for Outcome {
 
 /// What is known of a request while it is handled. It is attached to the request.
 pub(crate) struct CallRecord {
-    pub(crate) at: SystemTime,
     pub(crate) started: Instant,
     server: OnceLock<Arc<UpstreamServer>>,
     target: OnceLock<String>,
@@ -79,7 +75,6 @@ impl CallRecord {
     fn new(is_of_view: bool) -> Self {
         Self {
             is_of_view,
-            at: SystemTime::now(),
             started: Instant::now(),
             server: OnceLock::new(),
             target: OnceLock::new(),

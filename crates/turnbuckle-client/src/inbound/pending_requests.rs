@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    hash::{BuildHasherDefault, Hasher},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -32,11 +33,42 @@ pub(crate) struct PendingRequests(Mutex<PendingState>);
 
 #[derive(Debug, Default)]
 struct PendingState {
-    open: HashMap<RequestId, oneshot::Sender<PendingResult>>,
+    open: HashMap<RequestId, oneshot::Sender<PendingResult>, BuildHasherDefault<OwnIdHasher>>,
     /// Whether the server has sent a valid message.
     received_any: bool,
     /// The reason why the connection has ended.
     ended: Option<TransportError>,
+}
+
+/// Hashes the ids of our own requests. They are counted, so a server cannot choose ids that collide.
+#[derive(Debug, Default)]
+struct OwnIdHasher(u64);
+
+impl Hasher for OwnIdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The fractional part of the golden ratio spreads consecutive numbers over all bits.
+        self.0 = (self.0 ^ number)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(26);
+    }
+
+    fn write_i64(&mut self, number: i64) {
+        self.write_u64(number.cast_unsigned());
+    }
+
+    fn write_isize(&mut self, number: isize) {
+        self.write_i64(number as i64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl PendingRequests {
