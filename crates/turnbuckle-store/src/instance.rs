@@ -14,6 +14,11 @@ pub const INSTANCE_LEASE: Duration = Duration::from_secs(15);
 /// An instance whose lease has expired counts as dead, also if its process runs: it must not write to the store until it
 /// has joined again under a new id.
 pub trait InstanceRegistry: Send + Sync {
+    /// Returns whether several processes may use the store. If not, its server is no instance: it does not join.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     /// Joins with a new id in a free slot. The lease lasts for [`INSTANCE_LEASE`] unless it is renewed.
     ///
     /// Returns [`StoreError::Full`] if all slots are in use.

@@ -1,6 +1,6 @@
 //! Storage for the state of a server.
 //!
-//! Seven small traits, each with an implementation in [`memory`]. A shared database can implement the same traits when
+//! Eight small traits, each with an implementation in [`memory`]. A shared database can implement the same traits when
 //! several processes serve one endpoint. This crate uses the types of the protocol; it does not depend on transports,
 //! handlers or tools.
 //!
@@ -11,6 +11,7 @@
 //! - [`RequestStateStore`]: request state that is too large to send to the client.
 //! - [`ClaimStore`]: effects that must happen once.
 //! - [`TaskStore`]: calls that complete later.
+//! - [`InstanceRegistry`]: the processes that share the store.
 //!
 //! Every store is bounded: [`StoreLimits`] limits the memory that a peer can occupy.
 
@@ -79,6 +80,8 @@ pub struct Store {
     pub claims: Arc<dyn ClaimStore>,
     /// Calls that complete later.
     pub tasks: Arc<dyn TaskStore>,
+    /// The processes that share the store.
+    pub instances: Arc<dyn InstanceRegistry>,
 }
 
 impl Store {
@@ -105,7 +108,22 @@ impl Store {
             request_states: Arc::new(memory::MemoryRequestStateStore::new(request_states)),
             claims: Arc::new(memory::MemoryClaimStore::new(claims)),
             tasks: Arc::new(memory::MemoryTaskStore::new(tasks)),
+            instances: Arc::new(memory::MemoryInstanceRegistry::unshared()),
         }
+    }
+
+    /// Returns the store for several servers of this process, which serve one endpoint together as instances do.
+    ///
+    /// Give each of them a clone. For tests; a store that processes share needs no such call.
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        self.instances = Arc::new(memory::MemoryInstanceRegistry::shared());
+        self
+    }
+
+    /// Returns whether several servers may use this store together.
+    pub fn is_shared(&self) -> bool {
+        self.instances.is_shared()
     }
 }
 

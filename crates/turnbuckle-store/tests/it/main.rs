@@ -1,4 +1,5 @@
 //! Runs the conformance tests against the memory store.
 
 mod broken_buses;
+mod broken_registries;
 mod memory;

@@ -90,6 +90,17 @@ async fn control() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn instances() {
+    conformance::instances(async |limits| Store::memory_with(limits).shared()).await;
+}
+
+#[test]
+fn a_store_in_memory_is_not_shared() {
+    assert!(!Store::memory().is_shared());
+    assert!(Store::memory().shared().is_shared());
+}
+
+#[tokio::test(start_paused = true)]
 async fn request_states() {
     conformance::request_states(memory).await;
 }
