@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 
 use tokio::sync::broadcast;
 
-use crate::{BusLimits, ControlLog, ControlMessage, ControlSubscription};
+use super::ready;
+use crate::{BoxFuture, BusLimits, ControlLog, ControlMessage, ControlSubscription, StoreError};
 
 /// A [`ControlLog`] for subscribers in this process.
 #[derive(Debug)]
@@ -26,11 +27,14 @@ impl MemoryControlLog {
 }
 
 impl ControlLog for MemoryControlLog {
-    fn publish(&self, message: ControlMessage) {
-        if let Some(sender) = self.sender.get() {
-            // Fails only without subscribers.
-            let _ = sender.send(message);
-        }
+    fn publish(&self, message: ControlMessage) -> BoxFuture<'_, Result<(), StoreError>> {
+        ready(move || {
+            if let Some(sender) = self.sender.get() {
+                // Fails only without subscribers.
+                let _ = sender.send(message);
+            }
+            Ok(())
+        })
     }
 
     fn subscribe(&self) -> ControlSubscription {

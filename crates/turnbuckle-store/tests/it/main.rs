@@ -1,5 +1,6 @@
 //! Runs the conformance tests against the memory store.
 
 mod broken_buses;
+mod broken_control_logs;
 mod broken_registries;
 mod memory;

@@ -539,7 +539,7 @@ async fn sessions_are_read_again_after_control_messages_were_lost() {
     for _ in 0..2 * BusLimits::default().capacity {
         let session = SessionId::generate().unwrap();
         let message = ControlMessage::SubscriptionsChanged { session };
-        store.control.publish(message);
+        store.control.publish(message).await.unwrap();
     }
 
     read_changed_sessions(&counted.endpoint, &mut control, None).await;

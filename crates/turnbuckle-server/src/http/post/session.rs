@@ -244,16 +244,19 @@ pub(crate) async fn store_update(
         }
         update => sessions.update(session_id, update).await.map(drop),
     };
+    let outcome = match outcome {
+        Ok(()) if changes_subscriptions => {
+            let session = *session_id;
+            let control = &active_session.endpoint.server.store_ref().control;
+            let message = ControlMessage::SubscriptionsChanged { session };
+            // Stored before the client gets its response, so that it is notified of every later change.
+            control.publish(message).await
+        }
+        outcome => outcome,
+    };
     match outcome {
         // The session may have ended since; then there is nothing to store.
-        Ok(()) => {
-            if changes_subscriptions {
-                let session = *session_id;
-                let control = &active_session.endpoint.server.store_ref().control;
-                control.publish(ControlMessage::SubscriptionsChanged { session });
-            }
-            Ok(())
-        }
+        Ok(()) => Ok(()),
         Err(error @ (StoreError::TooMany { .. } | StoreError::TooLarge { .. })) => {
             Err(RpcError::invalid_params(error.to_string()))
         }
