@@ -52,8 +52,8 @@ pub use limits::{
 };
 pub use request_state::{RequestStateId, RequestStateStore};
 pub use session::{
-    ClientProfile, RequiredSpace, SessionId, SessionOwner, SessionRecord, SessionStore,
-    SessionUpdate,
+    ClientProfile, RequiredSpace, SessionId, SessionInUse, SessionOwner, SessionRecord,
+    SessionStore, SessionUpdate,
 };
 pub use subscription::{LogSubscription, SubscriberLagged};
 pub use task::{

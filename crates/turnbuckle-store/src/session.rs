@@ -1,6 +1,6 @@
 //! Sessions, as negotiated by `initialize`.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use turnbuckle_protocol::{
     Principal, Revision,
@@ -22,13 +22,42 @@ pub trait SessionStore: Send + Sync {
     /// [`StoreError::TooLarge`].
     fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<SessionId, StoreError>>;
 
-    /// Returns the record of a session, and restarts its idle timeout.
+    /// Returns the record of a session. Its idle timeout goes on.
+    ///
+    /// A store that several processes share may answer from a cache, so that the record is one that was current a moment
+    /// ago. After an update of the same process it is current.
     fn load<'a>(
         &'a self,
         id: &'a SessionId,
     ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>>;
 
-    /// Applies an update, restarts the idle timeout, and returns the current record.
+    /// Returns the record of a session for a request of its client, as [`load`](Self::load) does, and restarts the idle
+    /// timeout if that costs nothing.
+    ///
+    /// The default implementation does not restart it: the caller has to [`touch`](Self::touch) the session.
+    fn load_for_request<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<SessionInUse>, StoreError>> {
+        Box::pin(async move {
+            let record = self.load(id).await?;
+            Ok(record.map(|record| SessionInUse {
+                record,
+                is_touched: false,
+            }))
+        })
+    }
+
+    /// Restarts the idle timeouts of sessions. Returns, in the order of `ids`, which of them exist.
+    ///
+    /// A caller does this for all sessions that it uses, once in each [`touch_interval`](Self::touch_interval).
+    fn touch<'a>(&'a self, ids: &'a [SessionId]) -> BoxFuture<'a, Result<Vec<bool>, StoreError>>;
+
+    /// Returns the time between two calls of [`touch`](Self::touch) for a session in use: an eighth of the shortest idle
+    /// timeout, or less.
+    fn touch_interval(&self) -> Duration;
+
+    /// Applies an update, raises the version of the record, restarts the idle timeout, and returns the current record.
     ///
     /// Updates of one session are applied one after the other; none is lost.
     fn update<'a>(
@@ -64,7 +93,7 @@ pub trait SessionStore: Send + Sync {
         Box::pin(async { Ok(None) })
     }
 
-    /// Returns the number of sessions, including expired ones that were not swept yet.
+    /// Returns the number of sessions, including expired ones that were not swept yet. It may be approximate.
     fn len(&self) -> BoxFuture<'_, Result<usize, StoreError>>;
 
     /// Removes expired sessions and returns all that expired since the last call. Of all callers, also in other
@@ -80,6 +109,15 @@ random_id! {
     ///
     /// `Debug` shows only the first characters, because the id authorizes requests of the session.
     SessionId
+}
+
+/// A session that was loaded for a request.
+#[derive(Clone, Debug)]
+pub struct SessionInUse {
+    /// The record of the session.
+    pub record: Arc<SessionRecord>,
+    /// Whether its idle timeout was restarted.
+    pub is_touched: bool,
 }
 
 /// The space that an eviction has to free.
@@ -164,6 +202,8 @@ pub struct SessionRecord {
     pub revision: Revision,
     /// The client info and capabilities.
     pub client: Arc<ClientProfile>,
+    /// The number of updates of this record, modulo 2^32. Of two records of a session, it tells which is newer.
+    pub version: u32,
     /// Set after `notifications/initialized` was received.
     pub initialized: bool,
     /// The minimum log level, if the client has set one.
@@ -190,6 +230,7 @@ impl SessionRecord {
             principal,
             revision,
             client: client.into(),
+            version: 0,
             initialized: false,
             log_level: None,
             subscriptions: BTreeSet::new(),
@@ -203,7 +244,7 @@ impl SessionRecord {
         self
     }
 
-    /// Applies an update within the limits of a session.
+    /// Applies an update within the limits of a session, and raises the version.
     ///
     /// # Errors
     ///
@@ -221,6 +262,7 @@ impl SessionRecord {
                 self.subscriptions.remove(&uri);
             }
         }
+        self.version = self.version.wrapping_add(1);
         Ok(())
     }
 

@@ -37,7 +37,7 @@ use crate::{
         path_servers::PathServers,
         post::{self, PartialBodyBudget},
         responses,
-        session::{self, ActiveSessions, ExpirySweeper, limits},
+        session::{self, ActiveSessions, ExpirySweeper, SessionRefresher, limits},
         stream::get_stream,
         unread_body::{TrackedBody, UnreadBody, respond_after_drain},
     },
@@ -55,6 +55,7 @@ pub(super) struct Endpoint {
     pub(super) active_sessions: ActiveSessions,
     pub(super) change_fanout: ChangeFanout,
     pub(super) sweeper: ExpirySweeper,
+    pub(super) session_refresher: SessionRefresher,
     /// The clients of HTTP+SSE, if it is enabled.
     http_sse: Option<Arc<HttpSseRegistry>>,
     host_origin: HostOriginCheck,
@@ -104,6 +105,7 @@ impl Endpoint {
             active_sessions: ActiveSessions::default(),
             change_fanout: ChangeFanout::default(),
             sweeper: ExpirySweeper::default(),
+            session_refresher: SessionRefresher::default(),
             http_sse: options
                 .http_sse
                 .clone()

@@ -2,6 +2,7 @@
 
 mod active;
 pub(super) mod limits;
+mod refresher;
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,6 +14,7 @@ pub(super) use active::{
     ActiveSession, ActiveSessionGuard, ActiveSessions, find_session, missing_session_id,
 };
 use active::{session_not_found, store_unavailable};
+pub(super) use refresher::SessionRefresher;
 use tokio::time::{Instant, sleep};
 
 use super::{

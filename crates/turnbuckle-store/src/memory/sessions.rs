@@ -4,6 +4,7 @@ use std::{
     hash::{BuildHasher, BuildHasherDefault, RandomState},
     io,
     sync::{Arc, Mutex, Weak},
+    time::Duration,
 };
 
 use serde::Serialize;
@@ -16,8 +17,8 @@ use super::{
     session_owners::{EvictionCandidate, EvictionRank, SessionOwners},
 };
 use crate::{
-    BoxFuture, ClientProfile, RequiredSpace, SessionId, SessionLimits, SessionRecord, SessionStore,
-    SessionUpdate, StoreError, id::RandomIdHasher,
+    BoxFuture, ClientProfile, RequiredSpace, SessionId, SessionInUse, SessionLimits, SessionRecord,
+    SessionStore, SessionUpdate, StoreError, id::RandomIdHasher,
 };
 
 /// The free allowance for the client data of one session.
@@ -260,14 +261,18 @@ impl MemorySessionStore {
         changed.transpose()
     }
 
-    fn unsubscribe(&self, id: &SessionId, uri: &str, now: Instant) -> UpdateResult {
+    fn unsubscribe(&self, id: &SessionId, uri: String, now: Instant) -> UpdateResult {
         let mut changed = None;
+        let bytes = subscription_bytes(&uri);
         let freed = self.map.shrink(id, now, |entry| {
             let record = Arc::make_mut(&mut entry.value.record);
-            let removed = record.subscriptions.remove(uri);
-            changed = Some(self.restart_idle_timer(entry, now));
-            if removed { subscription_bytes(uri) } else { 0 }
+            let before = record.subscriptions.len();
+            let applied = record.apply(SessionUpdate::Unsubscribe(uri), &self.limits);
+            let is_removed = record.subscriptions.len() < before;
+            changed = Some(applied.map(|()| self.restart_idle_timer(entry, now)));
+            if is_removed { bytes } else { 0 }
         });
+        let changed = changed.transpose()?;
         if let Some(record) = changed.as_ref().filter(|_| freed > 0) {
             lock(&self.owners).shrink(&record.owner, freed);
         }
@@ -319,10 +324,41 @@ impl SessionStore for MemorySessionStore {
     ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>> {
         ready(move || {
             let now = Instant::now();
-            Ok(self
-                .map
-                .with_entry(id, now, |entry| self.restart_idle_timer(entry, now)))
+            let record = |entry: &mut MapEntry<StoredSession>| Arc::clone(&entry.value.record);
+            Ok(self.map.with_entry(id, now, record))
         })
+    }
+
+    fn load_for_request<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<SessionInUse>, StoreError>> {
+        ready(move || {
+            let now = Instant::now();
+            // The lock is held and the record is read anyway, so this costs less than a second lookup.
+            let found = self.map.with_entry(id, now, |entry| SessionInUse {
+                record: self.restart_idle_timer(entry, now),
+                is_touched: true,
+            });
+            Ok(found)
+        })
+    }
+
+    fn touch<'a>(&'a self, ids: &'a [SessionId]) -> BoxFuture<'a, Result<Vec<bool>, StoreError>> {
+        ready(move || {
+            let now = Instant::now();
+            let touch = |id: &SessionId| {
+                let restart = |entry: &mut MapEntry<StoredSession>| {
+                    entry.expires = self.expiry(&entry.value.record, now).max(entry.expires);
+                };
+                self.map.with_entry(id, now, restart).is_some()
+            };
+            Ok(ids.iter().map(touch).collect())
+        })
+    }
+
+    fn touch_interval(&self) -> Duration {
+        self.limits.idle.min(self.limits.idle_before_initialized) / 8
     }
 
     fn update<'a>(
@@ -334,7 +370,7 @@ impl SessionStore for MemorySessionStore {
             let now = Instant::now();
             match update {
                 SessionUpdate::Subscribe(uri) => self.subscribe(id, uri, now),
-                SessionUpdate::Unsubscribe(uri) => self.unsubscribe(id, &uri, now),
+                SessionUpdate::Unsubscribe(uri) => self.unsubscribe(id, uri, now),
                 update => {
                     let changed = self.map.with_entry(id, now, |entry| {
                         Arc::make_mut(&mut entry.value.record).apply(update, &self.limits)?;
@@ -496,6 +532,23 @@ mod tests {
         assert_eq!(sessions.sweep().await.unwrap().len(), 1);
 
         assert!(lock(&sessions.owners).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_number_of_sessions_is_exact() {
+        let limits = SessionLimits::default();
+        let idle = limits.idle_before_initialized;
+        let sessions = MemorySessionStore::new(limits);
+        let record = || SessionRecord::new(None, Revision::V2025_11_25, editor());
+        let first = sessions.create(record()).await.unwrap();
+        sessions.create(record()).await.unwrap();
+
+        assert_eq!(sessions.len().await.unwrap(), 2);
+        assert!(sessions.remove(&first).await.unwrap());
+        assert_eq!(sessions.len().await.unwrap(), 1);
+        tokio::time::advance(idle).await;
+        assert_eq!(sessions.sweep().await.unwrap().len(), 1);
+        assert_eq!(sessions.len().await.unwrap(), 0);
     }
 
     fn editor() -> ClientProfile {

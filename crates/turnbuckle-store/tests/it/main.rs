@@ -3,4 +3,5 @@
 mod broken_buses;
 mod broken_control_logs;
 mod broken_registries;
+mod broken_sessions;
 mod memory;

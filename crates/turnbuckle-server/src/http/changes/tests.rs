@@ -321,6 +321,14 @@ impl SessionStore for CountingSessions {
         self.inner.load(id)
     }
 
+    fn touch<'a>(&'a self, ids: &'a [SessionId]) -> BoxFuture<'a, Result<Vec<bool>, StoreError>> {
+        self.inner.touch(ids)
+    }
+
+    fn touch_interval(&self) -> Duration {
+        self.inner.touch_interval()
+    }
+
     fn update<'a>(
         &'a self,
         id: &'a SessionId,

@@ -26,7 +26,7 @@ use crate::{
         endpoint::InFlightPermit,
         post::call_set::{CallSet, CallSetEvent},
         responses::{self, event_stream},
-        session::ActiveSessionGuard,
+        session::{ActiveSessionGuard, SessionRefresher},
         stream::{ResumableStream, StreamWriter},
     },
     lifecycle::{RevisionRules, session},
@@ -50,6 +50,7 @@ pub(crate) async fn run_detached(
     active: ActiveSessionGuard,
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
+    SessionRefresher::start(&active.endpoint);
     let (mode_sender, mode_receiver) = oneshot::channel();
     let session_response = SessionResponse {
         calls,

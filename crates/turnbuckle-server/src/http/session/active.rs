@@ -24,6 +24,7 @@ use crate::{
         endpoint::{Endpoint, RequestHead},
         mcp_headers::MCP_SESSION_ID,
         responses,
+        session::SessionRefresher,
         stream::{GetStreams, StreamChannel},
     },
     lifecycle::{runtime::SessionRuntime, session},
@@ -32,7 +33,7 @@ use crate::{
 
 /// Finds the session of a request, and checks its owner and protocol version.
 pub(crate) async fn find_session(
-    endpoint: &Endpoint,
+    endpoint: &Arc<Endpoint>,
     head: &RequestHead,
     id: Option<&RequestId>,
 ) -> Result<(SessionId, Arc<SessionRecord>), Response<ResponseBody>> {
@@ -45,8 +46,13 @@ pub(crate) async fn find_session(
         return Err(session_not_found(id));
     };
     let sessions = &endpoint.server.store_ref().sessions;
-    let record = match sessions.load(&session_id).await {
-        Ok(Some(record)) if head.is_from_owner(record.principal.as_ref()) => record,
+    let record = match sessions.load_for_request(&session_id).await {
+        Ok(Some(found)) if head.is_from_owner(found.record.principal.as_ref()) => {
+            if !found.is_touched {
+                SessionRefresher::note_request(endpoint, session_id);
+            }
+            found.record
+        }
         Ok(_) => return Err(session_not_found(id)),
         Err(error) => return Err(store_unavailable(endpoint, id, &error)),
     };
@@ -88,7 +94,7 @@ pub(crate) fn store_unavailable(
 }
 
 /// Number of shards of the session table. Sessions in different shards do not contend for a lock.
-const SHARDS: usize = 32;
+pub(super) const SHARDS: usize = 32;
 
 /// The sessions that are active in this process.
 pub(crate) struct ActiveSessions {
@@ -99,7 +105,7 @@ pub(crate) struct ActiveSessions {
 /// The keys are ids that the server generated, so clients cannot choose colliding ones.
 type SessionShard = HashMap<SessionId, ActiveEntry, SessionHasher>;
 
-type SessionHasher = BuildHasherDefault<RandomIdHasher>;
+pub(super) type SessionHasher = BuildHasherDefault<RandomIdHasher>;
 
 struct ActiveEntry {
     session: Arc<ActiveSession>,
@@ -110,6 +116,11 @@ impl ActiveEntry {
     /// Returns whether the session can be removed from the table.
     fn is_idle(&self) -> bool {
         self.guards == 0 && self.session.get_streams.is_empty()
+    }
+
+    /// Returns whether a request runs, a stream is open, or a connection keeps the session active.
+    fn is_in_use(&self) -> bool {
+        self.guards > 0 || self.session.runtime.in_flight() > 0
     }
 }
 
@@ -172,9 +183,18 @@ impl ActiveSessions {
     /// Returns whether a session has a running request or an open stream, or is kept active by a connection.
     pub(crate) fn is_in_use(&self, session_id: &SessionId) -> bool {
         let shard = self.shard(session_id);
-        shard
-            .get(session_id)
-            .is_some_and(|entry| entry.guards > 0 || entry.session.runtime.in_flight() > 0)
+        shard.get(session_id).is_some_and(ActiveEntry::is_in_use)
+    }
+
+    /// Returns the sessions that are in use, as [`is_in_use`](Self::is_in_use) tells.
+    pub(super) fn in_use(&self) -> Vec<SessionId> {
+        let mut in_use = Vec::new();
+        for shard in &self.shards {
+            let shard = lock(shard);
+            let used = shard.iter().filter(|(_, entry)| entry.is_in_use());
+            in_use.extend(used.map(|(session_id, _)| *session_id));
+        }
+        in_use
     }
 
     /// Returns the number of active sessions.
@@ -235,11 +255,16 @@ impl ActiveSessions {
     }
 
     fn shard(&self, session_id: &SessionId) -> MutexGuard<'_, SessionShard> {
-        // The hash map of a shard uses the lowest and highest bits of the same hash, so use bits from the middle.
-        let hash_bits = SessionHasher::default().hash_one(session_id) >> 32;
-        // The remainder is below the number of shards, so it fits.
-        lock(&self.shards[(hash_bits % SHARDS as u64) as usize])
+        lock(&self.shards[shard_of(session_id)])
     }
+}
+
+/// Returns the shard of a session in a table with [`SHARDS`].
+pub(super) fn shard_of(session_id: &SessionId) -> usize {
+    // The hash map of a shard uses the lowest and highest bits of the same hash, so use bits from the middle.
+    let hash_bits = SessionHasher::default().hash_one(session_id) >> 32;
+    // The remainder is below the number of shards, so it fits.
+    (hash_bits % SHARDS as u64) as usize
 }
 
 impl ActiveSession {

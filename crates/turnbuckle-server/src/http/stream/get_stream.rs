@@ -22,7 +22,7 @@ use crate::{
         mcp_headers::LAST_EVENT_ID,
         post,
         responses::{self, event_stream},
-        session::{ActiveSessionGuard, find_session, limits},
+        session::{ActiveSessionGuard, SessionRefresher, find_session, limits},
         stream::{ResumableStream, StreamChannel, StreamWriter},
     },
     lifecycle::session,
@@ -154,6 +154,7 @@ async fn resume(
         }
     };
     let active = connection.take_session(endpoint, session_id);
+    SessionRefresher::start(endpoint);
     let reader = active
         .session
         .channel(last_id.stream)
@@ -179,6 +180,7 @@ async fn open(
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
     let endpoint = active.endpoint.clone();
+    SessionRefresher::start(&endpoint);
     let writer = match StreamWriter::open(&active, &record.owner).await {
         Ok(writer) => writer,
         Err(error) => return responses::service_unavailable(None, error.to_string()),

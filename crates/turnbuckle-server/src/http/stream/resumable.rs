@@ -25,9 +25,6 @@ use crate::{
 /// The SSE `retry` value in milliseconds: how long a client waits before it reconnects.
 const RETRY_MS: u64 = 1_000;
 
-/// Maximum interval of renewing the session while the stream is open.
-const SESSION_RENEW_INTERVAL: Duration = Duration::from_secs(60);
-
 /// Interval of polling the log of a stream that another process writes.
 const LOG_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -44,8 +41,6 @@ pub(crate) struct ResumableStream {
     /// Set if the log may contain events that are not in the queue.
     must_read_log: bool,
     ended: bool,
-    /// The time of the next renewal, so that the session does not expire.
-    renew_session_at: Instant,
     heartbeat: Heartbeat,
     /// Set for streams that do not belong to a running request.
     _permit: Option<InFlightPermit>,
@@ -97,7 +92,6 @@ impl ResumableStream {
             queue: VecDeque::new(),
             must_read_log: true,
             ended: false,
-            renew_session_at: Instant::now() + heartbeat.period.min(SESSION_RENEW_INTERVAL),
             heartbeat,
             _permit: None,
         }
@@ -129,10 +123,6 @@ impl ResumableStream {
             return Poll::Ready(ReadStep::Bytes(prelude.write(self.last_id)));
         }
         loop {
-            // Also renew the session for clients that never catch up.
-            if !self.queue.is_empty() && self.is_renewal_due(Instant::now()) {
-                return Poll::Ready(ReadStep::QueryStore);
-            }
             if let Some(next) = self.queue.pop_front()
                 && let Some(bytes) = self.write(next)
             {
@@ -152,40 +142,18 @@ impl ResumableStream {
                 }
                 Poll::Ready(ReadResult::ReadLog) => self.must_read_log = true,
                 Poll::Ready(ReadResult::End) => self.ended = true,
-                Poll::Pending => return self.poll_idle(cx),
+                Poll::Pending => {
+                    let heartbeat = self.heartbeat.poll(cx, Instant::now());
+                    return heartbeat.map(ReadStep::Bytes);
+                }
             }
         }
     }
 
-    /// Renews the session or sends a heartbeat while no event arrives.
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<ReadStep> {
-        let now = Instant::now();
-        if self.is_renewal_due(now) {
-            return Poll::Ready(ReadStep::QueryStore);
-        }
-        self.heartbeat.poll(cx, now).map(ReadStep::Bytes)
-    }
-
-    /// Renews the session and reads the log, as needed.
+    /// Reads the log.
     async fn query_store(mut self) -> Self {
-        if self.is_renewal_due(Instant::now()) {
-            self.renew_session().await;
-        }
-        if self.must_read_log {
-            self.read_log().await;
-        }
+        self.read_log().await;
         self
-    }
-
-    fn is_renewal_due(&self, now: Instant) -> bool {
-        now >= self.renew_session_at
-    }
-
-    /// Renews the session. Ends the stream if the session no longer exists.
-    async fn renew_session(&mut self) {
-        self.renew_session_at = Instant::now() + self.heartbeat.period.min(SESSION_RENEW_INTERVAL);
-        let sessions = &self.active.endpoint.server.store_ref().sessions;
-        self.ended |= matches!(sessions.load(&self.active.session_id).await, Ok(None));
     }
 
     async fn read_log(&mut self) {
