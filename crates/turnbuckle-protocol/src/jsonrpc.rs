@@ -25,12 +25,13 @@ pub use envelope::{MAX_BATCH, parse};
 pub use error::{RpcError, Truncated, code};
 pub(crate) use id::Integer;
 pub use id::{InvalidRequestId, RequestId};
-pub(crate) use json_string::plain_length;
 pub use json_string::{needs_no_escapes, string_value};
+pub(crate) use json_string::{plain_length, unescape};
 pub use message::{Incoming, MalformedMessage, Message, Notification, Request, Response};
 pub use object::{RawMembers, RawObject};
 pub use params::{OwnedParams, Params};
 pub use scan::MAX_DEPTH;
+pub(crate) use scan::{ScanError, Scanner, Span};
 pub use write::{
     write_error, write_error_with_null_id, write_notification, write_request, write_result,
 };

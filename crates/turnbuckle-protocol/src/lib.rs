@@ -5,6 +5,7 @@
 //! - [`json`]: strict deserialization of JSON.
 //! - [`jsonrpc`]: the JSON-RPC envelope, parsed without building a tree.
 //! - [`types`]: every payload of every revision, in its newest form.
+//! - [`recording`]: recordings of traffic, their redaction, and which messages belong together.
 //! - [`revision`]: the differences of each revision, one file per date.
 //! - [`method`]: the table of methods.
 //! - [`codec`]: newline-delimited JSON, server-sent events, header values.
@@ -19,6 +20,7 @@ pub mod json;
 pub mod jsonrpc;
 pub mod meta;
 pub mod method;
+pub mod recording;
 pub mod revision;
 #[cfg(feature = "skills")]
 pub mod skills;

@@ -16,7 +16,7 @@ pub fn needs_no_escapes(text: &str) -> bool {
 }
 
 /// Decodes the escapes of a scanned string, passed without its quotes.
-pub(super) fn unescape(inner: &str) -> Cow<'_, str> {
+pub(crate) fn unescape(inner: &str) -> Cow<'_, str> {
     let Some(first) = memchr::memchr(b'\\', inner.as_bytes()) else {
         return Cow::Borrowed(inner);
     };

@@ -14,7 +14,7 @@ pub const MAX_DEPTH: usize = 128;
 
 /// The reason why the bytes are not JSON, and the offset.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ScanError {
+pub(crate) struct ScanError {
     what: &'static str,
     at: usize,
 }
@@ -27,20 +27,20 @@ impl From<ScanError> for RpcError {
 
 /// A byte range of the text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
-    pub(super) start: usize,
-    pub(super) end: usize,
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 /// The content between the quotes of a string.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Key {
-    pub(super) span: Span,
+pub(crate) struct Key {
+    pub(crate) span: Span,
     pub(super) escaped: bool,
 }
 
 /// A position in the text.
-pub(super) struct Scanner<'a> {
+pub(crate) struct Scanner<'a> {
     text: &'a str,
     at: usize,
 }
@@ -58,7 +58,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Like [`new`](Self::new), for bytes that are known to be UTF-8.
-    pub(super) fn of_text(text: &'a str) -> Result<Self, ScanError> {
+    pub(crate) fn of_text(text: &'a str) -> Result<Self, ScanError> {
         let at = text.len();
         if u32::try_from(at).is_err() {
             let what = "more than 4 GiB";
@@ -69,22 +69,22 @@ impl<'a> Scanner<'a> {
         Ok(scanner)
     }
 
-    pub(super) fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.at
     }
 
-    pub(super) fn slice(&self, span: Span) -> &'a str {
+    pub(crate) fn slice(&self, span: Span) -> &'a str {
         &self.text[span.start..span.end]
     }
 
-    pub(super) fn peek(&self) -> Option<u8> {
+    pub(crate) fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
     /// Enters the current object and returns its first key, or `None` if it is empty.
     ///
     /// The key excludes its quotes; afterwards the scanner is at the value.
-    pub(super) fn first_key(&mut self) -> Result<Option<Key>, ScanError> {
+    pub(crate) fn first_key(&mut self) -> Result<Option<Key>, ScanError> {
         self.at += 1;
         match self.token() {
             Some(b'}') => Ok(None),
@@ -94,7 +94,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Advances from a value to the next key, or leaves the object.
-    pub(super) fn next_key(&mut self) -> Result<Option<Key>, ScanError> {
+    pub(crate) fn next_key(&mut self) -> Result<Option<Key>, ScanError> {
         match self.token() {
             Some(b'}') => Ok(None),
             Some(b',') => match self.token() {
@@ -106,14 +106,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// Enters the current array. Returns whether it has an entry.
-    pub(super) fn first_entry(&mut self) -> Result<bool, ScanError> {
+    pub(crate) fn first_entry(&mut self) -> Result<bool, ScanError> {
         self.at += 1;
         self.skip_whitespace();
         Ok(!self.take(b']'))
     }
 
     /// Advances from a value to the next entry, or leaves the array.
-    pub(super) fn next_entry(&mut self) -> Result<bool, ScanError> {
+    pub(crate) fn next_entry(&mut self) -> Result<bool, ScanError> {
         match self.token() {
             Some(b']') => Ok(false),
             Some(b',') => {
@@ -125,7 +125,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Checks and skips one value, which is inside `depth` open containers.
-    pub(super) fn skip_value(&mut self, depth: usize) -> Result<Span, ScanError> {
+    pub(crate) fn skip_value(&mut self, depth: usize) -> Result<Span, ScanError> {
         let start = self.at;
         let mut open = Nesting::inside(depth);
         loop {
@@ -168,7 +168,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Checks that only whitespace follows.
-    pub(super) fn finish(&mut self) -> Result<(), ScanError> {
+    pub(crate) fn finish(&mut self) -> Result<(), ScanError> {
         self.skip_whitespace();
         match self.peek() {
             None => Ok(()),

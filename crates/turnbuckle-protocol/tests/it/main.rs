@@ -13,6 +13,7 @@ mod method;
 mod objects;
 mod reading;
 mod recorded;
+mod recording;
 mod revision;
 mod samples;
 mod schema;

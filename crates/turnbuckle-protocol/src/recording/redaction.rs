@@ -1,0 +1,480 @@
+//! Removes secrets from entries before they are written.
+
+use std::{
+    borrow::Cow,
+    cell::RefCell,
+    collections::HashMap,
+    fmt,
+    hash::{BuildHasher as _, RandomState},
+    sync::Arc,
+};
+
+use crate::{
+    jsonrpc::{ScanError, Scanner, Span, string_value, unescape},
+    recording::{
+        EntryKind, RecordedMessage, RecordedText, RedactedValue,
+        secret_names::{
+            has_bearer_token, has_secret_word, is_secret_header, is_secret_parameter,
+            replace_in_url, replace_in_words,
+        },
+    },
+};
+
+/// The number of values that get the same number again; later ones always get a new number.
+const MAX_NUMBERED_VALUES: usize = 100_000;
+
+/// What is redacted in a recording.
+///
+/// Always redacted are the headers `Authorization`, `Proxy-Authorization`, `Cookie`, `Set-Cookie`, `Mcp-Session-Id` and
+/// `DPoP`, members of messages with these names, parameters of URLs and options of programs that contain tokens, and
+/// output with a bearer token. The methods add rules.
+#[derive(Clone, Debug, Default)]
+pub struct RedactionRules {
+    keys: Vec<String>,
+    pointers: Vec<JsonPointer>,
+    patterns: Vec<TextPattern>,
+}
+
+/// The segments of a JSON pointer (RFC 6901).
+#[derive(Clone, Debug)]
+struct JsonPointer {
+    text: String,
+    segments: Vec<String>,
+}
+
+/// A function that recognizes secret texts.
+#[derive(Clone)]
+struct TextPattern(Arc<dyn Fn(&str) -> bool + Send + Sync>);
+
+impl fmt::Debug for TextPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TextPattern")
+    }
+}
+
+/// The text is not a JSON pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a JSON pointer starts with `/`, and `~` in it is followed by 0 or 1")]
+pub struct InvalidPointer;
+
+impl RedactionRules {
+    /// Returns rules that redact only what is always redacted.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Redacts members of messages, headers, parameters and options with this name; case does not matter.
+    ///
+    /// Output that is not JSON and contains the name is redacted as a whole.
+    #[must_use]
+    pub fn key(mut self, name: impl Into<String>) -> Self {
+        self.keys.push(name.into());
+        self
+    }
+
+    /// Redacts the value at a JSON pointer (RFC 6901) of every message.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not a JSON pointer.
+    pub fn pointer(mut self, text: &str) -> Result<Self, InvalidPointer> {
+        let path = text.strip_prefix('/').ok_or(InvalidPointer)?;
+        let segments: Option<Vec<_>> = path.split('/').map(unescape_segment).collect();
+        self.pointers.push(JsonPointer {
+            text: text.to_owned(),
+            segments: segments.ok_or(InvalidPointer)?,
+        });
+        Ok(self)
+    }
+
+    /// Redacts every text for which the function returns true: strings in messages, headers, parameters, and output.
+    #[must_use]
+    pub fn pattern(mut self, is_secret: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.patterns.push(TextPattern(Arc::new(is_secret)));
+        self
+    }
+
+    /// Returns the rules as the header of a recording names them. A pattern is not named, because it may show a secret.
+    pub fn names(&self) -> Vec<String> {
+        let keys = self.keys.iter().cloned();
+        let pointers = self.pointers.iter().map(|pointer| pointer.text.clone());
+        let patterns = self.patterns.iter().map(|_| "re:".to_owned());
+        let always = std::iter::once("headers".to_owned());
+        always.chain(keys).chain(pointers).chain(patterns).collect()
+    }
+
+    fn is_key(&self, name: &str) -> bool {
+        let mut keys = self.keys.iter();
+        is_secret_header(name) || keys.any(|key| key.eq_ignore_ascii_case(name))
+    }
+
+    fn is_parameter(&self, name: &str) -> bool {
+        let option = name.trim_start_matches('-');
+        is_secret_parameter(name) || self.is_key(name) || self.is_key(option)
+    }
+
+    fn matches_pattern(&self, text: &str) -> bool {
+        self.patterns.iter().any(|pattern| (pattern.0)(text))
+    }
+
+    fn mentions_key(&self, text: &str) -> bool {
+        if self.keys.is_empty() {
+            return false;
+        }
+        let text = text.to_ascii_lowercase();
+        let mut keys = self.keys.iter();
+        keys.any(|key| text.contains(&key.to_ascii_lowercase()))
+    }
+
+    /// Returns whether a pointer ends at this path. A pointer also applies to each message of a batch.
+    fn is_pointed_at(&self, path: &[Cow<'_, str>], is_batch: bool) -> bool {
+        let ends_at = |path: &[Cow<'_, str>]| {
+            let mut pointers = self.pointers.iter();
+            pointers.any(|pointer| pointer.segments == path)
+        };
+        ends_at(path) || (is_batch && !path.is_empty() && ends_at(&path[1..]))
+    }
+
+    /// Returns whether a header repeats a part of the message that these rules may redact.
+    fn may_repeat_secret(&self, header: &str) -> bool {
+        const NAME_HEADER: &str = "mcp-name";
+        const PARAM_PREFIX: &str = "mcp-param-";
+        let has_rules = !self.keys.is_empty() || !self.pointers.is_empty();
+        let header = header.to_ascii_lowercase();
+        has_rules && (header.starts_with(PARAM_PREFIX) || header == NAME_HEADER)
+    }
+}
+
+fn unescape_segment(segment: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut characters = segment.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '~' => match characters.next() {
+                Some('0') => out.push('~'),
+                Some('1') => out.push('/'),
+                _ => return None,
+            },
+            other => out.push(other),
+        }
+    }
+    Some(out)
+}
+
+/// Redacts the entries of one recording.
+#[derive(Debug, Default)]
+pub struct Redactor {
+    rules: RedactionRules,
+    numbers: ValueNumbers,
+}
+
+impl Redactor {
+    /// Creates a redactor for a new recording.
+    pub fn new(rules: RedactionRules) -> Self {
+        Self {
+            rules,
+            numbers: ValueNumbers::default(),
+        }
+    }
+
+    /// Returns the rules as the header of a recording names them.
+    pub fn names(&self) -> Vec<String> {
+        self.rules.names()
+    }
+
+    /// Replaces the secrets of an entry.
+    pub fn redact(&mut self, kind: &mut EntryKind) {
+        match kind {
+            EntryKind::Message(entry) => {
+                let redacted = match self.redact_json(entry.message.as_str(), JsonContent::Message)
+                {
+                    Ok(None) => return,
+                    Ok(Some(json)) => json,
+                    // Only a message of a foreign recording: its secrets cannot be found.
+                    Err(_) => self.placeholder(entry.message.as_str()),
+                };
+                if let Some(message) = RecordedMessage::from_json(&redacted) {
+                    entry.message = message;
+                }
+            }
+            EntryKind::Noise(entry) | EntryKind::Stderr(entry) => {
+                self.redact_optional(&mut entry.text);
+                self.redact_bytes(entry);
+            }
+            EntryKind::Open(entry) => {
+                self.redact_command(&mut entry.command);
+                self.redact_url(entry.url.as_mut());
+            }
+            EntryKind::Request(entry) => {
+                self.redact_url(Some(&mut entry.url));
+                self.redact_headers(&mut entry.headers);
+            }
+            EntryKind::Response(entry) => self.redact_headers(&mut entry.headers),
+            EntryKind::End(entry) => self.redact_optional(&mut entry.error),
+            EntryKind::Event(entry) => {
+                self.redact_optional(&mut entry.id);
+                self.redact_optional(&mut entry.comment);
+                self.redact_url(entry.url.as_mut());
+            }
+            EntryKind::Auth(entry) => self.redact_url(entry.url.as_mut()),
+            EntryKind::Anomaly(entry) => self.redact_output(&mut entry.text),
+            EntryKind::Unknown(entry) => {
+                if let Ok(Some(members)) = self.redact_json(entry.members(), JsonContent::Output) {
+                    entry.set_members(members);
+                }
+            }
+            EntryKind::Close(_) | EntryKind::Gap(_) => {}
+        }
+    }
+
+    fn redact_headers(&mut self, headers: &mut [(String, RecordedText)]) {
+        for (name, value) in headers {
+            if self.rules.is_key(name) || self.rules.may_repeat_secret(name) {
+                self.replace(value);
+            } else if value.as_str().is_some_and(|text| text.contains("://")) {
+                self.redact_url(Some(value));
+            } else {
+                self.redact_output(value);
+            }
+        }
+    }
+
+    /// Redacts the arguments of a program: `--token VALUE`, `--token=VALUE`, `TOKEN=VALUE`, and URLs.
+    fn redact_command(&mut self, command: &mut [RecordedText]) {
+        let mut is_value = false;
+        for argument in command {
+            let Some(text) = argument.as_str().map(str::to_owned) else {
+                continue;
+            };
+            if std::mem::take(&mut is_value) && !text.starts_with('-') {
+                self.replace(argument);
+                continue;
+            }
+            let named = |separator| {
+                let (name, _) = text.split_once(separator)?;
+                self.rules.is_parameter(name.trim()).then_some(())
+            };
+            if text.contains("://") {
+                self.redact_url(Some(argument));
+            } else if named('=').or(named(':')).is_some() {
+                self.replace(argument);
+            } else {
+                is_value = text.starts_with('-') && self.rules.is_parameter(&text);
+                self.redact_output(argument);
+            }
+        }
+    }
+
+    fn redact_url(&mut self, url: Option<&mut RecordedText>) {
+        let Some(RecordedText::Text(text)) = url else {
+            return;
+        };
+        let (rules, numbers) = (&self.rules, &mut self.numbers);
+        let redacted = replace_in_url(
+            text,
+            |name, value| rules.is_parameter(name) || rules.matches_pattern(value),
+            |value| numbers.number(value),
+        );
+        if let Cow::Owned(redacted) = redacted {
+            *text = redacted;
+        }
+    }
+
+    fn redact_optional(&mut self, text: &mut Option<RecordedText>) {
+        if let Some(text) = text {
+            self.redact_output(text);
+        }
+    }
+
+    /// Redacts text that is not a message, but may contain JSON.
+    fn redact_output(&mut self, output: &mut RecordedText) {
+        let RecordedText::Text(text) = output else {
+            return;
+        };
+        if self.rules.matches_pattern(text) || has_bearer_token(text) {
+            return self.replace(output);
+        }
+        match self.redact_json(text, JsonContent::Output) {
+            Ok(Some(redacted)) => *output = RecordedText::Text(redacted),
+            Ok(None) => {}
+            Err(_) if self.rules.mentions_key(text) => self.replace(output),
+            Err(_) => self.redact_words(text),
+        }
+    }
+
+    fn redact_words(&mut self, text: &mut String) {
+        let Self { rules, numbers } = self;
+        let numbers = RefCell::new(numbers);
+        let number = |value: &str| numbers.borrow_mut().number(value);
+        let is_secret =
+            |name: &str, value: &str| rules.is_parameter(name) || rules.matches_pattern(value);
+        let redacted = replace_in_words(
+            text,
+            |word| match replace_in_url(word, is_secret, number) {
+                Cow::Owned(redacted) => Some(redacted),
+                Cow::Borrowed(_) => None,
+            },
+            has_secret_word,
+            number,
+        );
+        if let Cow::Owned(redacted) = redacted {
+            *text = redacted;
+        }
+    }
+
+    /// Redacts output that is not UTF-8 as if its invalid parts were replaced.
+    fn redact_bytes(&mut self, entry: &mut super::OutputEntry) {
+        if entry.base64.is_none() {
+            return;
+        }
+        let Some(bytes) = entry.bytes() else { return };
+        let text = String::from_utf8_lossy(&bytes);
+        let is_secret = self.rules.matches_pattern(&text)
+            || has_bearer_token(&text)
+            || self.rules.mentions_key(&text);
+        if is_secret {
+            let number = self.numbers.number(&text);
+            entry.base64 = None;
+            entry.text = Some(RecordedText::Redacted(RedactedValue { number }));
+        }
+    }
+
+    fn replace(&mut self, value: &mut RecordedText) {
+        if let RecordedText::Text(text) = value {
+            let number = self.numbers.number(text);
+            *value = RecordedText::Redacted(RedactedValue { number });
+        }
+    }
+
+    /// Returns the JSON text in the place of a value.
+    fn placeholder(&mut self, value: &str) -> String {
+        format!(r#"{{"$redacted":{}}}"#, self.numbers.number(value))
+    }
+
+    /// Returns the JSON text with redacted values, or `None` if it has none. All other bytes stay.
+    fn redact_json(
+        &mut self,
+        json: &str,
+        content: JsonContent,
+    ) -> Result<Option<String>, ScanError> {
+        let mut scanner = Scanner::of_text(json)?;
+        scanner.skip_value(0)?;
+        scanner.finish()?;
+
+        let mut scanner = Scanner::of_text(json)?;
+        let mut search = SecretSearch {
+            rules: &self.rules,
+            content,
+            path: Vec::new(),
+            is_batch: scanner.peek() == Some(b'['),
+            found: Vec::new(),
+        };
+        search.visit_value(&mut scanner)?;
+        if search.found.is_empty() {
+            return Ok(None);
+        }
+        let mut out = String::with_capacity(json.len());
+        let mut end = 0;
+        for span in search.found {
+            let value = &json[span.start..span.end];
+            let text = string_value(value).unwrap_or(Cow::Borrowed(value));
+            out.push_str(&json[end..span.start]);
+            out.push_str(&self.placeholder(&text));
+            end = span.end;
+        }
+        out.push_str(&json[end..]);
+        Ok(Some(out))
+    }
+}
+
+/// The kind of JSON text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum JsonContent {
+    /// A message. Only the rules apply, because its members belong to the application.
+    Message,
+    /// Output, such as a log line or a response with tokens.
+    Output,
+}
+
+/// Finds the values to redact in JSON text that was checked before, so that its depth is limited.
+struct SecretSearch<'a, 'r> {
+    rules: &'r RedactionRules,
+    content: JsonContent,
+    path: Vec<Cow<'a, str>>,
+    is_batch: bool,
+    found: Vec<Span>,
+}
+
+impl<'a> SecretSearch<'a, '_> {
+    fn visit_value(&mut self, scanner: &mut Scanner<'a>) -> Result<(), ScanError> {
+        if self.rules.is_pointed_at(&self.path, self.is_batch) {
+            self.found.push(scanner.skip_value(0)?);
+            return Ok(());
+        }
+        match scanner.peek() {
+            Some(b'{') => self.visit_object(scanner),
+            Some(b'[') => self.visit_array(scanner),
+            _ => {
+                let span = scanner.skip_value(0)?;
+                let text = string_value(scanner.slice(span));
+                if text.is_some_and(|text| self.rules.matches_pattern(&text)) {
+                    self.found.push(span);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn visit_object(&mut self, scanner: &mut Scanner<'a>) -> Result<(), ScanError> {
+        let mut key = scanner.first_key()?;
+        while let Some(name) = key {
+            let name = unescape(scanner.slice(name.span));
+            let is_secret_output = self.content == JsonContent::Output && has_secret_word(&name);
+            if is_secret_output || self.rules.is_key(&name) {
+                self.found.push(scanner.skip_value(0)?);
+            } else {
+                self.path.push(name);
+                self.visit_value(scanner)?;
+                self.path.pop();
+            }
+            key = scanner.next_key()?;
+        }
+        Ok(())
+    }
+
+    fn visit_array(&mut self, scanner: &mut Scanner<'a>) -> Result<(), ScanError> {
+        let mut more = scanner.first_entry()?;
+        let mut index = 0_usize;
+        while more {
+            self.path.push(Cow::Owned(index.to_string()));
+            self.visit_value(scanner)?;
+            self.path.pop();
+            index += 1;
+            more = scanner.next_entry()?;
+        }
+        Ok(())
+    }
+}
+
+/// Numbers redacted values. Stores only hashes of them, with random keys.
+#[derive(Debug, Default)]
+struct ValueNumbers {
+    hashers: [RandomState; 2],
+    numbers: HashMap<[u64; 2], u64>,
+    last: u64,
+}
+
+impl ValueNumbers {
+    /// Returns the number of a value: that of an equal earlier value, or the next one.
+    fn number(&mut self, value: &str) -> u64 {
+        let hash = self.hashers.each_ref().map(|hasher| hasher.hash_one(value));
+        if let Some(number) = self.numbers.get(&hash) {
+            return *number;
+        }
+        self.last += 1;
+        if self.numbers.len() < MAX_NUMBERED_VALUES {
+            self.numbers.insert(hash, self.last);
+        }
+        self.last
+    }
+}
