@@ -168,7 +168,8 @@ struct HttpOptions {
     path: String,
     /// True for a service that another router mounts: the paths are that router's.
     is_mounted: bool,
-    health_path: String,
+    health_paths: Vec<String>,
+    readiness_path: String,
     readiness: Option<ReadinessCheck>,
     hosts: Vec<HostPort>,
     origins: Vec<WebOrigin>,
@@ -197,17 +198,15 @@ struct HttpOptions {
     sse_upgrade_after: Duration,
 }
 
-/// A path that tells whether the server is ready.
+/// A check of the program in addition to that of the server.
 #[derive(Clone)]
 struct ReadinessCheck {
-    path: String,
     is_ready: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl std::fmt::Debug for ReadinessCheck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut text = f.debug_struct("ReadinessCheck");
-        text.field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("ReadinessCheck").finish_non_exhaustive()
     }
 }
 
@@ -216,7 +215,8 @@ impl Default for HttpOptions {
         Self {
             path: "/mcp".to_owned(),
             is_mounted: false,
-            health_path: "/health".to_owned(),
+            health_paths: vec!["/healthz".to_owned(), "/health".to_owned()],
+            readiness_path: "/readyz".to_owned(),
             readiness: None,
             hosts: Vec::new(),
             origins: Vec::new(),
@@ -271,18 +271,23 @@ impl Http {
         self
     }
 
-    /// Sets the path of the health check for [`serve`](Self::serve), which responds with `ok`. The default is `/health`.
+    /// Sets the path of the health check for [`serve`](Self::serve), which responds with `ok`. The defaults are `/healthz`
+    /// and `/health`.
     ///
     /// A mounted [service](Self::into_service) ignores it.
     ///
     /// `Host` is not checked on this path, since probes often use an IP address and the response reveals nothing.
     #[must_use]
     pub fn health_path(mut self, path: impl Into<String>) -> Self {
-        self.options.health_path = path.into();
+        self.options.health_paths = vec![path.into()];
         self
     }
 
-    /// Adds a readiness check for [`serve`](Self::serve): status 200 while `is_ready` returns true, else 503.
+    /// Sets the path of the readiness check for [`serve`](Self::serve), and adds a condition: status 200 while `is_ready`
+    /// returns true, else 503. The default path is `/readyz`.
+    ///
+    /// On a [shared store](turnbuckle_store::Store::is_shared) the status is also 503 while the server cannot renew its lease
+    /// as an instance: it rejects requests of sessions then. A load balancer should use this path.
     ///
     /// As on the [health path](Self::health_path), `Host` is not checked and no token is needed.
     #[must_use]
@@ -291,8 +296,8 @@ impl Http {
         path: impl Into<String>,
         is_ready: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Self {
+        self.options.readiness_path = path.into();
         self.options.readiness = Some(ReadinessCheck {
-            path: path.into(),
             is_ready: Arc::new(is_ready),
         });
         self
@@ -510,11 +515,22 @@ impl Http {
     ///
     /// From then on no connection is accepted, and subscriptions end with their result. Requests that still run after the
     /// shutdown timeout are dropped. Other transports of the same server are not affected.
+    ///
+    /// # Errors
+    ///
+    /// If the store is [shared](turnbuckle_store::Store::is_shared) and the server has no [`state_keys`](Server::state_keys):
+    /// the other instances could not read what it encrypts.
     pub async fn serve_until(
         self,
         listener: impl Listener,
         shutdown: impl Future<Output = ()> + Send,
     ) -> io::Result<()> {
+        if self.server.store_ref().is_shared() && self.server.sealing_keys().is_random() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a server on a shared store needs the keys of all instances: set `Server::state_keys`",
+            ));
+        }
         let endpoint = self.endpoint(listener.local_addr());
         connection::serve(endpoint, listener, shutdown).await
     }
@@ -541,6 +557,12 @@ impl Http {
 
     pub(crate) fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// Serves another server with the same options.
+    pub(crate) fn with_server(mut self, server: Server) -> Self {
+        self.server = server;
+        self
     }
 
     pub(crate) fn endpoint_path(&self) -> &str {

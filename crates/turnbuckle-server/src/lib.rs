@@ -9,6 +9,7 @@ mod dispatch;
 mod handle;
 pub mod http;
 mod input;
+mod instance;
 mod lifecycle;
 pub mod middleware;
 pub mod ndjson;

@@ -31,7 +31,7 @@ use turnbuckle_protocol::{
     meta::{RequestMeta, TraceContext},
     types::LogLevel,
 };
-use turnbuckle_store::{ClientProfile, SessionId, SessionRecord};
+use turnbuckle_store::{ClientProfile, InstanceMessage, SessionId, SessionRecord};
 
 use crate::sync::lock;
 
@@ -147,6 +147,19 @@ pub(crate) trait SessionUser: Send + Sync {
 
     /// Drops the local state of a session that ended.
     fn close(&self, session: &SessionId);
+
+    /// Ends the tasks of a session that another instance has ended, and notifies the relay and the layers.
+    fn end_session(&self, session: SessionId);
+
+    /// Cancels a call of a session, if it runs here.
+    fn cancel_call(&self, session: &SessionId, request: &RequestId);
+
+    /// Handles a message of another instance. It does not wait: what takes time runs in a task of its own. Messages about
+    /// unknown sessions, requests and streams are ignored.
+    fn receive(self: Arc<Self>, message: InstanceMessage);
+
+    /// Looks for sessions that have ended, after messages about sessions were lost.
+    fn check_sessions(self: Arc<Self>);
 
     /// Returns the way to the client of a session outside of its requests, if it has one here.
     fn general_channel(self: Arc<Self>, session: &SessionId) -> Option<Box<dyn GeneralChannel>>;

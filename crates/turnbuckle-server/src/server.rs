@@ -32,6 +32,7 @@ use crate::{
     CacheHint, Extension, Prompt, Resource, ResourceTemplate, Tool,
     catalog::{Catalog, subscriptions::SubscriptionBudget, visibility::ToolView},
     input::SealingKeys,
+    instance::ServerInstance,
     lifecycle::{RevisionRules, ServedEras, SessionUsers, runtime::ClientRequestTimeouts},
     middleware::{Layer, Middleware},
     server::extension::{Extensions, RegisteredMethod},
@@ -66,6 +67,8 @@ struct ServerInner {
     running_tasks: Arc<TaskRegistry>,
     subscription_budget: Arc<SubscriptionBudget>,
     session_users: Arc<SessionUsers>,
+    /// Set if the store is shared.
+    instance: Option<Arc<ServerInstance>>,
 }
 
 /// Maximum duration: longer than any wait, and safe to add to any time.
@@ -131,6 +134,7 @@ impl Server {
                 running_tasks: Arc::default(),
                 subscription_budget: Arc::default(),
                 session_users: Arc::default(),
+                instance: None,
             }),
         }
     }
@@ -316,10 +320,14 @@ impl Server {
     }
 
     /// Sets the store of sessions, events and tasks.
+    ///
+    /// With a [shared store](Store::is_shared), the server is one of the instances that serve an endpoint together. It joins
+    /// them with its first session. It then answers requests of sessions only while it can renew its lease.
     #[must_use]
     pub fn store(mut self, store: Store) -> Self {
         let inner = self.inner_mut();
         inner.composition.set_bus(store.bus.clone());
+        inner.instance = ServerInstance::new(&store, &inner.session_users, &inner.running_tasks);
         inner.store = store;
         self
     }
@@ -421,6 +429,16 @@ impl Server {
 
     pub(crate) fn subscription_budget(&self) -> &SubscriptionBudget {
         &self.inner.subscription_budget
+    }
+
+    /// The membership among the instances of the store, if it is shared.
+    pub(crate) fn instance(&self) -> Option<&Arc<ServerInstance>> {
+        self.inner.instance.as_ref()
+    }
+
+    /// Returns whether requests of sessions may run: the store is not shared, or this instance has a lease.
+    pub(crate) fn may_serve_sessions(&self) -> bool {
+        self.instance().is_none_or(|instance| instance.is_held())
     }
 
     /// Components of this process that use stored sessions.
@@ -621,6 +639,7 @@ impl Clone for ServerInner {
             running_tasks: self.running_tasks.clone(),
             subscription_budget: self.subscription_budget.clone(),
             session_users: self.session_users.clone(),
+            instance: self.instance.clone(),
         }
     }
 }

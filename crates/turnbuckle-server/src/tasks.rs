@@ -11,6 +11,7 @@ mod methods;
 mod owner;
 mod registry;
 mod result;
+mod runner;
 mod running;
 mod wire_format;
 
@@ -20,6 +21,7 @@ pub(crate) use client_requests::request_input;
 pub(crate) use methods::{call_method, load_tasks, set_status_message, visible_tasks};
 pub(crate) use owner::{TaskOwner, session_ended};
 pub(crate) use registry::TaskRegistry;
+pub(crate) use runner::{WatchedTasks, end_tasks_of};
 pub(crate) use running::{RunningTask, create_and_run, resume};
 use turnbuckle_protocol::{
     RpcError, json,
@@ -150,6 +152,9 @@ pub(crate) fn require_extension(origin: &RequestOrigin) -> Result<(), RpcError> 
 /// Creates a task record.
 async fn create(call: &RequestContext, ttl: Option<Duration>) -> Result<Arc<TaskRecord>, RpcError> {
     let settings = call.server.task_settings();
+    let runner = runner::runner(&call.server).await;
+    let runner =
+        runner.map_err(|error| incident_error(&report_incident("creating a task", &error)))?;
     let owner = TaskOwner::for_origin(&call.origin);
     let task = NewTask {
         shared: owner.is_shared(),
@@ -159,6 +164,7 @@ async fn create(call: &RequestContext, ttl: Option<Duration>) -> Result<Arc<Task
             .max(MIN_TTL)
             .min(settings.max_lifetime),
         poll_interval: settings.poll_interval,
+        runner,
     };
     let created = call.server.store_ref().tasks.create(task).await;
     created.map_err(|error| match error {

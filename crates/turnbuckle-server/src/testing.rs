@@ -23,7 +23,8 @@
 //! - [`Peer`] and [`PeerBuilder`]: the client, its capabilities, and its responses to client requests.
 //! - [`all_combinations`]: every transport with each of its revisions, to run one test on all of them;
 //!   [`combinations_with`]: those in which the client can be asked for something.
-//! - [`http()`]: one level below, HTTP requests and responses without a socket.
+//! - [`http()`]: one level below, HTTP requests and responses without a socket. [`http_instances`] does the same with several
+//!   servers on one store.
 //! - [`assert_equivalent`]: one tool call as a call and as a task, in both eras, which must all have the same result.
 //! - [`SideEffects`] and [`ChangeRecorder`]: what handlers did, and which changes were published.
 //!
@@ -45,7 +46,7 @@ mod transport;
 use std::time::Duration;
 
 pub use equivalence::{CallTrace, ToolCase, assert_equivalent};
-pub use http_client::{TestEventStream, TestHttpClient, TestHttpResponse, http};
+pub use http_client::{TestEventStream, TestHttpClient, TestHttpResponse, http, http_instances};
 pub use matrix::{ClientFeature, Combination, TransportKind, all_combinations, combinations_with};
 pub use peer::{ClientRequest, Peer};
 pub use peer_builder::PeerBuilder;

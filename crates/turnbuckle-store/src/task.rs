@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use turnbuckle_protocol::types::TaskStatus;
 
-use crate::{BoxFuture, StoreError, id::random_id};
+use crate::{BoxFuture, InstanceId, StoreError, id::random_id};
 
 /// Stores tasks, independent of the process that runs them.
 ///
@@ -47,6 +47,12 @@ pub trait TaskStore: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Arc<TaskRecord>>, StoreError>>;
 
+    /// Returns the ids of the tasks with this runner that have not ended.
+    fn of_runner<'a>(
+        &'a self,
+        runner: &'a InstanceId,
+    ) -> BoxFuture<'a, Result<Vec<TaskId>, StoreError>>;
+
     /// Removes expired tasks.
     ///
     /// Expired tasks are unreachable even without this call; regular calls free their memory earlier.
@@ -71,6 +77,8 @@ pub struct NewTask {
     pub ttl: Duration,
     /// The interval at which a client should poll.
     pub poll_interval: Duration,
+    /// The instance that runs the task; `None` if the store is not shared.
+    pub runner: Option<InstanceId>,
 }
 
 /// The stored state of a task.
@@ -78,7 +86,7 @@ pub struct NewTask {
 pub struct TaskRecord {
     /// The id.
     pub id: TaskId,
-    /// The number of the task, in the order of creation.
+    /// The number of the task, in the order of creation. Tasks of different owners may have the same.
     pub number: u64,
     /// The number of updates. Of two records of one task, the one with more updates is newer.
     pub changes: u64,
@@ -96,6 +104,8 @@ pub struct TaskRecord {
     pub ttl: Duration,
     /// The interval at which a client should poll.
     pub poll_interval: Duration,
+    /// The instance that runs the task; `None` if the store is not shared.
+    pub runner: Option<InstanceId>,
     /// The open input requests, in order: key, and request as JSON.
     pub input_requests: Vec<(String, Bytes)>,
     /// The input responses received: key and response.
@@ -161,6 +171,8 @@ pub enum TaskUpdate {
         /// The outcome.
         outcome: TaskOutcome,
     },
+    /// Applies updates in this order, as one update. Those without an effect are skipped.
+    Several(Vec<TaskUpdate>),
 }
 
 impl TaskRecord {
@@ -178,6 +190,7 @@ impl TaskRecord {
             updated: now,
             ttl: task.ttl,
             poll_interval: task.poll_interval,
+            runner: task.runner,
             input_requests: Vec::new(),
             input_responses: Vec::new(),
             outcome: None,
@@ -186,10 +199,19 @@ impl TaskRecord {
 
     /// Applies an update. Returns whether it changed the record; an ended task never changes.
     pub fn apply(&mut self, update: TaskUpdate) -> bool {
+        let changed = self.change(update);
+        if changed {
+            self.changes += 1;
+            self.updated = SystemTime::now();
+        }
+        changed
+    }
+
+    fn change(&mut self, update: TaskUpdate) -> bool {
         if self.status.is_final() {
             return false;
         }
-        let changed = match update {
+        match update {
             TaskUpdate::SetMessage(message) => {
                 self.message.replace(message.clone()) != Some(message)
             }
@@ -223,12 +245,10 @@ impl TaskRecord {
                 self.input_responses.clear();
                 true
             }
-        };
-        if changed {
-            self.changes += 1;
-            self.updated = SystemTime::now();
+            TaskUpdate::Several(updates) => updates
+                .into_iter()
+                .fold(false, |changed, update| self.change(update) || changed),
         }
-        changed
     }
 
     fn add_input_request(&mut self, key: String, request: Bytes) -> bool {

@@ -15,7 +15,7 @@ use crate::{
     request::{RequestContext, ResponseResult, response::ResponseWriter},
     server::relay::{RelayedRequest, is_target},
     sync::GatedFuture,
-    tasks,
+    tasks::{self, WatchedTasks},
 };
 
 /// Maximum number of resources per subscription.
@@ -62,26 +62,43 @@ pub(crate) async fn listen(
         "notifications/subscriptions/acknowledged",
         &acknowledged,
     );
+    let watches_tasks = filter.task_ids.as_ref().is_some_and(|ids| !ids.is_empty());
+    let mut watched = watches_tasks
+        .then(|| WatchedTasks::new(call.server.store_ref()).map(Box::new))
+        .flatten();
     let mut closed = GatedFuture::new(call.origin.closed());
-    while let Some(change) = poll_fn(|cx| match closed.poll(cx, call.origin.is_closed()) {
+    while let Some(event) = poll_fn(|cx| match closed.poll(cx, call.origin.is_closed()) {
         Poll::Ready(()) => Poll::Ready(None),
         Poll::Pending => {
             relayed_tasks.take_if(|relayed| relayed.as_mut().poll(cx).is_ready());
-            changes.poll_next(cx).map(Some)
+            if let Some(watched) = &mut watched
+                && watched.poll_due(cx).is_ready()
+            {
+                return Poll::Ready(Some(ListenEvent::TasksDue));
+            }
+            changes.poll_next(cx).map(|change| {
+                Some(match change {
+                    Ok((_, change)) => ListenEvent::Change(change),
+                    Err(SubscriberLagged { .. }) => ListenEvent::Lagged,
+                })
+            })
         }
     })
     .await
     {
-        match change {
-            Ok((_, change)) => notify(&call, &filter, &change),
-            Err(SubscriberLagged { .. }) => {
-                all_changes(&filter).for_each(|change| notify(&call, &filter, &change));
-                for task in
-                    Box::pin(tasks::load_tasks(&call, filter.task_ids.iter().flatten())).await
-                {
-                    notify(&call, &filter, &ServerChange::Task { task });
-                    call.outbox.wait_for_room().await;
+        match event {
+            ListenEvent::Change(change) => {
+                if let (Some(watched), ServerChange::Task { task }) = (&mut watched, &change) {
+                    watched.notified(task);
                 }
+                notify(&call, &filter, &change);
+            }
+            ListenEvent::Lagged => {
+                all_changes(&filter).for_each(|change| notify(&call, &filter, &change));
+                Box::pin(notify_of_tasks(&call, &filter, None)).await;
+            }
+            ListenEvent::TasksDue => {
+                Box::pin(notify_of_tasks(&call, &filter, watched.as_deref_mut())).await;
             }
         }
         call.outbox.wait_for_room().await;
@@ -94,6 +111,32 @@ pub(crate) async fn listen(
         push(&call, "notifications/cancelled", &params);
     }
     Ok(ResponseWriter::new(&call).subscription_end(&call.id))
+}
+
+/// What a subscriber waits for.
+enum ListenEvent {
+    Change(ServerChange),
+    /// Changes were lost.
+    Lagged,
+    /// The watched tasks are due to be read again.
+    TasksDue,
+}
+
+/// Reads the tasks of a subscription, and notifies the subscriber of those that it does not know.
+async fn notify_of_tasks(
+    call: &Arc<RequestContext>,
+    filter: &SubscriptionFilter,
+    mut watched: Option<&mut WatchedTasks>,
+) {
+    for task in tasks::load_tasks(call, filter.task_ids.iter().flatten()).await {
+        if watched
+            .as_mut()
+            .is_none_or(|watched| watched.is_news(&task))
+        {
+            notify(call, filter, &ServerChange::Task { task });
+            call.outbox.wait_for_room().await;
+        }
+    }
 }
 
 /// Returns the scopes required for the subscribed resources.

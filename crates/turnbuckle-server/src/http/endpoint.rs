@@ -273,7 +273,7 @@ impl Endpoint {
                     .await;
                     with_stream_lifetime(response, lifetime)
                 }
-                None => self.respond_outside(&parts),
+                None => self.respond_outside(&parts).await,
             };
         }
         if parts.method == Method::POST {
@@ -304,18 +304,18 @@ impl Endpoint {
         Some((streams.clone(), place))
     }
 
-    fn respond_outside(&self, parts: &Parts) -> Response<ResponseBody> {
+    async fn respond_outside(&self, parts: &Parts) -> Response<ResponseBody> {
         if !self.is_health_path(parts) {
             return responses::status_only(StatusCode::NOT_FOUND);
         }
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return responses::method_not_allowed("GET, HEAD");
         }
-        let (status, text) = match &self.options.readiness {
-            Some(check) if check.path == parts.uri.path() && !(check.is_ready)() => {
-                (StatusCode::SERVICE_UNAVAILABLE, "not ready")
-            }
-            _ => (StatusCode::OK, "ok"),
+        let is_ok = !self.is_readiness_path(parts) || self.is_ready().await;
+        let (status, text) = if is_ok {
+            (StatusCode::OK, "ok")
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, "not ready")
         };
         let mut response = Response::new(ResponseBody::full(Bytes::from_static(text.as_bytes())));
         *response.status_mut() = status;
@@ -343,10 +343,26 @@ impl Endpoint {
     /// Returns whether the path of a request is that of the health check or the readiness check.
     pub(super) fn is_health_path(&self, parts: &Parts) -> bool {
         let path = parts.uri.path();
-        let readiness = self.options.readiness.as_ref();
-        let is_check =
-            path == self.options.health_path || readiness.is_some_and(|check| path == check.path);
+        let is_check = self.options.health_paths.iter().any(|own| path == own)
+            || self.is_readiness_path(parts);
         !self.options.is_mounted && is_check && path != self.options.path
+    }
+
+    fn is_readiness_path(&self, parts: &Parts) -> bool {
+        parts.uri.path() == self.options.readiness_path
+    }
+
+    /// Returns whether the server should get requests. On a shared store it joins for the first check, because a load
+    /// balancer may send no other request before.
+    async fn is_ready(&self) -> bool {
+        let checks = self.options.readiness.as_ref();
+        if checks.is_some_and(|check| !(check.is_ready)()) {
+            return false;
+        }
+        match self.server.instance() {
+            Some(instance) => Box::pin(instance.join()).await.is_ok(),
+            None => true,
+        }
     }
 
     fn allowed_methods(&self) -> &'static str {

@@ -1,6 +1,7 @@
 //! Sessions over HTTP: lookup, the per-process state of active sessions, limits and expiry.
 
 mod active;
+pub(super) mod instances;
 pub(super) mod limits;
 mod refresher;
 
@@ -11,7 +12,8 @@ use std::{
 
 use ::http::{Response, StatusCode};
 pub(super) use active::{
-    ActiveSession, ActiveSessionGuard, ActiveSessions, find_session, missing_session_id,
+    ActiveSession, ActiveSessionGuard, ActiveSessions, find_session, join_instances,
+    missing_session_id,
 };
 use active::{session_not_found, store_unavailable};
 pub(super) use refresher::SessionRefresher;
@@ -22,7 +24,7 @@ use super::{
     endpoint::{Endpoint, RequestHead},
     responses,
 };
-use crate::{middleware::SessionKey, sync::lock, tasks};
+use crate::sync::lock;
 
 /// Responds to DELETE: ends a session, its running calls and its streams.
 pub(crate) async fn delete(endpoint: &Arc<Endpoint>, head: RequestHead) -> Response<ResponseBody> {
@@ -32,17 +34,11 @@ pub(crate) async fn delete(endpoint: &Arc<Endpoint>, head: RequestHead) -> Respo
     };
     let store = endpoint.server.store_ref();
     match store.sessions.remove(&session_id).await {
-        Ok(true) => endpoint
-            .server
-            .session_ended(SessionKey::from_id(&session_id)),
+        Ok(true) => {}
         Ok(false) => return session_not_found(None),
         Err(error) => return store_unavailable(endpoint, None, &error),
     }
-    endpoint.active_sessions.close(&session_id);
-    tasks::session_ended(&endpoint.server, session_id);
-    if let Err(error) = store.events.remove_session(&session_id).await {
-        tracing::warn!(%error, "cannot delete the events of an ended session; they will expire");
-    }
+    endpoint.cleanup_session(session_id).await;
     responses::status_only(StatusCode::NO_CONTENT)
 }
 
@@ -88,6 +84,10 @@ impl Endpoint {
     }
 
     async fn sweep(&self) {
+        if !self.server.may_serve_sessions() {
+            // Another instance sweeps.
+            return;
+        }
         let store = self.server.store_ref();
         match store.sessions.sweep().await {
             Ok(expired) => {

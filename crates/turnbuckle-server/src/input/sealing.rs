@@ -30,6 +30,7 @@ pub enum InvalidStateKeys {
 pub(crate) struct SealingKeys {
     /// Random keys are generated on first use, because few servers need them.
     keys: OnceLock<Vec<Key>>,
+    is_random: bool,
 }
 
 struct Key {
@@ -48,13 +49,22 @@ impl SealingKeys {
     pub(crate) fn random() -> Self {
         Self {
             keys: OnceLock::new(),
+            is_random: true,
         }
+    }
+
+    /// Returns whether no other process has these keys.
+    pub(crate) fn is_random(&self) -> bool {
+        self.is_random
     }
 
     /// Derives keys from secrets shared by several processes. The first encrypts.
     pub(crate) fn new(secrets: &[Vec<u8>]) -> Self {
         let keys: Vec<_> = secrets.iter().map(|secret| derive(secret)).collect();
-        Self { keys: keys.into() }
+        Self {
+            keys: keys.into(),
+            is_random: false,
+        }
     }
 
     fn all(&self) -> &[Key] {

@@ -19,9 +19,12 @@ use turnbuckle_protocol::{
     meta::TraceContext,
     types::tasks::legacy::RelatedTask,
 };
+use turnbuckle_store::InstanceSlot;
 
 use crate::{
+    Server,
     input::ClientRequestError,
+    instance::ServerInstance,
     request::{Outbox, RequestContext},
     sync::lock,
 };
@@ -39,6 +42,8 @@ pub(crate) struct SessionRuntime {
     pub(crate) url_elicitations: PendingUrlElicitations,
     first_response_sent: AtomicBool,
     closed: AtomicBool,
+    /// Set if the store is shared.
+    instance: Option<Arc<ServerInstance>>,
 }
 
 struct PendingClientRequest {
@@ -67,6 +72,14 @@ pub(crate) struct RequestMetaTags<'a> {
 }
 
 impl SessionRuntime {
+    /// Creates the runtime of a session of a server.
+    pub(crate) fn of_server(server: &Server) -> Self {
+        Self {
+            instance: server.instance().cloned(),
+            ..Self::default()
+        }
+    }
+
     /// Sends a request to the client on the stream of the call, and waits for the response.
     pub(crate) async fn send_request(
         &self,
@@ -124,7 +137,8 @@ impl SessionRuntime {
         }
     }
 
-    /// Returns an id that is unique among all requests to this client, also across processes that served the session.
+    /// Returns an id that is unique among all requests to this client, also across processes that served the session. It
+    /// names this process, so that every instance knows where its response is expected.
     ///
     /// An idle session loses its counter, so each counter starts at a random value.
     fn next_id(&self) -> i64 {
@@ -137,7 +151,22 @@ impl SessionRuntime {
                 Ordering::Relaxed,
             );
         }
-        self.next_id.fetch_add(1, Ordering::Relaxed)
+        let counter = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let id = self.instance.as_ref().and_then(|instance| instance.id());
+        client_request_id(id.unwrap_or_default().slot, counter)
+    }
+
+    /// Returns whether a client request waits for a response with this id.
+    pub(crate) fn is_pending(&self, id: &RequestId) -> bool {
+        lock(&self.pending).contains_key(id)
+    }
+
+    /// Returns the other instance that has sent the client request with this id, if one may have.
+    pub(crate) fn sender_elsewhere(&self, id: &RequestId) -> Option<InstanceSlot> {
+        let instance = self.instance.as_ref()?;
+        let slot = slot_of(id)?;
+        let is_here = instance.id().is_some_and(|own| own.slot == slot);
+        (!is_here && !self.is_pending(id)).then_some(slot)
     }
 
     /// Completes the pending request that a response belongs to. Other responses are dropped.
@@ -153,7 +182,7 @@ impl SessionRuntime {
 
     /// Returns whether a malformed message was meant as a response: by its shape, or by the id of a pending request.
     pub(crate) fn is_awaiting(&self, malformed: &MalformedMessage) -> bool {
-        let is_open = |id| lock(&self.pending).contains_key(id);
+        let is_open = |id: &RequestId| self.is_pending(id);
         malformed.is_response() || malformed.id.as_ref().is_some_and(is_open)
     }
 
@@ -208,12 +237,13 @@ impl SessionRuntime {
         }
     }
 
-    /// Cancels a running call. Unknown ids are ignored.
-    pub(crate) fn cancel(&self, id: &RequestId) {
+    /// Cancels a running call. Returns whether it runs here.
+    pub(crate) fn cancel(&self, id: &RequestId) -> bool {
         let call = lock(&self.running).get(id).cloned();
-        if let Some(call) = call {
+        if let Some(call) = &call {
             call.outbox.cancel();
         }
+        call.is_some()
     }
 
     /// Cancels all running calls.
@@ -307,11 +337,32 @@ fn request(id: &RequestId, method: &str, params: &[u8], meta_tags: RequestMetaTa
     out
 }
 
-/// A random positive number that leaves room to count below 2^53, the limit of exact integers in JavaScript.
+/// The bits of the counter in the id of a client request.
+const COUNTER_BITS: u32 = 40;
+
+/// Set in the id of every client request, so that few ids of clients look like one.
+const CLIENT_REQUEST: i64 = 1 << COUNTER_BITS;
+
+/// Returns the id of a client request: the slot, one set bit, and the counter.
+///
+/// With the twelve bits of the slot it is below 2^53, the limit of exact integers in JavaScript.
+fn client_request_id(slot: InstanceSlot, counter: i64) -> i64 {
+    let counter = counter & (CLIENT_REQUEST - 1);
+    i64::from(slot.number()) << (COUNTER_BITS + 1) | CLIENT_REQUEST | counter
+}
+
+/// Returns the slot of the instance that has sent a client request.
+fn slot_of(id: &RequestId) -> Option<InstanceSlot> {
+    let id = id.as_i64().filter(|id| id & CLIENT_REQUEST != 0)?;
+    let slot = u16::try_from(id >> (COUNTER_BITS + 1)).ok()?;
+    InstanceSlot::new(slot)
+}
+
+/// A random positive number that leaves room to count.
 fn random_start() -> i64 {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).expect("random bytes are available");
-    (i64::from_le_bytes(bytes) & ((1 << 52) - 1)) | 1
+    (i64::from_le_bytes(bytes) & (CLIENT_REQUEST - 1)) | 1
 }
 
 fn in_use(id: &RequestId) -> RpcError {
@@ -367,6 +418,22 @@ mod tests {
         assert!(pending.end("a"));
         assert!(!pending.is_pending("a"));
         assert!(!pending.end("a"));
+    }
+
+    #[test]
+    fn the_id_of_a_client_request_names_the_instance_that_sent_it() {
+        for number in [0, 1, 77, InstanceSlot::COUNT - 1] {
+            let slot = InstanceSlot::new(number).unwrap();
+            for counter in [1, CLIENT_REQUEST - 1, CLIENT_REQUEST, i64::MAX] {
+                let id = client_request_id(slot, counter);
+                assert!(id > 0 && id < 1 << 53);
+                assert_eq!(slot_of(&RequestId::from(id)), Some(slot));
+            }
+        }
+        let ids_of_clients = ["0", "77", "-1", "\"1099511627776\"", "9223372036854775807"];
+        for id in ids_of_clients {
+            assert_eq!(slot_of(&RequestId::from_json(id).unwrap()), None, "{id}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 use turnbuckle_protocol::{
-    Principal, Revision, RpcError,
+    Principal, RequestId, Revision, RpcError,
     jsonrpc::{MalformedMessage, Message, Notification, Request},
     meta::RequestMeta,
     method::{Method, MethodDirection, MethodKind},
@@ -300,13 +300,23 @@ pub(crate) fn check_batch(
     Ok(())
 }
 
-/// Handles a notification of a session, or passes it on to the relay. Returns the session update, if any.
+/// What is left to do for a notification.
+pub(crate) enum NotificationEffect {
+    /// Store an update of the session.
+    Update(SessionUpdate),
+    /// Cancel a call that does not run here.
+    CancelElsewhere(RequestId),
+    /// Report progress of a client request to the instance that has sent it.
+    ProgressElsewhere(RequestId),
+}
+
+/// Handles a notification of a session, or passes it on to the relay. Returns what is left to do, if anything.
 pub(crate) fn notify(
     server: &Server,
     session: SessionId,
     notification: &Notification<'_>,
     runtime: Option<&SessionRuntime>,
-) -> Option<SessionUpdate> {
+) -> Option<NotificationEffect> {
     match &*notification.method {
         // Early clients omitted the prefix.
         "notifications/initialized" | "initialized" => {
@@ -314,22 +324,27 @@ pub(crate) fn notify(
             if let Some(runtime) = runtime {
                 runtime.reset_first_response();
             }
-            return Some(SessionUpdate::Initialized);
+            return Some(NotificationEffect::Update(SessionUpdate::Initialized));
         }
         "notifications/cancelled" => {
             // Malformed cancellations are ignored, as the specification requires.
             if let (Some(runtime), Ok(params)) =
                 (runtime, notification.params.parse::<CancelledParams>())
                 && let Some(id) = params.request_id
+                && !runtime.cancel(&id)
             {
-                runtime.cancel(&id);
+                return Some(NotificationEffect::CancelElsewhere(id));
             }
         }
         "notifications/progress" => {
             if let (Some(runtime), Ok(params)) =
                 (runtime, notification.params.parse::<ProgressParams>())
             {
-                runtime.progressed(&params.progress_token);
+                let token = params.progress_token;
+                if runtime.sender_elsewhere(&token).is_some() {
+                    return Some(NotificationEffect::ProgressElsewhere(token));
+                }
+                runtime.progressed(&token);
             }
         }
         method => match server.relay_ref() {

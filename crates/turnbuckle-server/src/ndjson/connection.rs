@@ -34,7 +34,7 @@ use crate::{
         classify_request,
         connection::{ConnectionPeer, ConnectionState},
         runtime::SessionRuntime,
-        session::{self, SessionRoute},
+        session::{self, NotificationEffect, SessionRoute},
         stateless,
     },
     middleware::{SessionEndGuard, SessionKey},
@@ -299,7 +299,9 @@ impl NdjsonConnection {
 
     fn on_notification(self: &Arc<Self>, notification: &Notification<'_>) {
         let (server, id) = (&self.server, self.connection.id());
-        if let Some(update) = session::notify(server, id, notification, Some(&self.runtime)) {
+        if let Some(NotificationEffect::Update(update)) =
+            session::notify(server, id, notification, Some(&self.runtime))
+        {
             // Updates from notifications cannot exceed a limit.
             let _ = self.update_session(update);
         }

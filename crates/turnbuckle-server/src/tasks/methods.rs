@@ -144,17 +144,14 @@ fn responses(params: &Params<'_>) -> Result<Responses, RpcError> {
 
 async fn update(call: &RequestContext, id: &str, responses: Responses) -> ResponseResult {
     let record = find(call, id).await?;
-    for (key, response) in responses {
+    let updates = responses.into_iter().map(|(key, response)| {
         let response = TaskInputResponse::Result(response.get().to_owned().into());
-        // Responses without a matching request are ignored.
-        apply_update(
-            &call.server,
-            &record.id,
-            TaskUpdate::AddInputResponse { key, response },
-        )
-        .await
-        .map_err(|error| failed(&error))?;
-    }
+        TaskUpdate::AddInputResponse { key, response }
+    });
+    // Responses without a matching request are ignored.
+    let update = TaskUpdate::Several(updates.collect());
+    let updated = apply_update(&call.server, &record.id, update).await;
+    updated.map_err(|error| failed(&error))?;
     Ok(ResponseWriter::new(call).empty())
 }
 

@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::Notify;
 use turnbuckle_store::{BusSubscription, ServerChange, Store, TaskId};
 
-use super::running::RunningTask;
+use super::{runner::RereadTimer, running::RunningTask};
 use crate::{Server, sync::lock};
 
 /// The tasks that run in this process, and one bus subscription for changes by other processes.
@@ -77,6 +77,15 @@ impl TaskRegistry {
         self.lock().tasks.values().cloned().collect()
     }
 
+    /// Reads the records of all running tasks, because changes may have been lost.
+    async fn read_again(&self, store: &Store) {
+        for task in self.all() {
+            if let Ok(Some(record)) = store.tasks.load(&task.id).await {
+                task.apply(&record);
+            }
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, RegistryState> {
         // A panic cannot leave the table in an invalid state.
         lock(&self.running)
@@ -85,6 +94,7 @@ impl TaskRegistry {
 
 /// Applies changes by other processes, while any task runs here.
 async fn listen(registry: Arc<TaskRegistry>, store: Store, mut changes: BusSubscription) {
+    let mut reread = RereadTimer::new(&store);
     loop {
         tokio::select! {
             () = registry.remaining.notified() => {
@@ -92,6 +102,7 @@ async fn listen(registry: Arc<TaskRegistry>, store: Store, mut changes: BusSubsc
                     return;
                 }
             }
+            () = reread.due() => registry.read_again(&store).await,
             change = changes.next() => match change {
                 Ok((_, ServerChange::Task { task: record })) => {
                     if let Some(task) = registry.find(&record.id) {
@@ -99,13 +110,7 @@ async fn listen(registry: Arc<TaskRegistry>, store: Store, mut changes: BusSubsc
                     }
                 }
                 Ok(_) => {}
-                Err(_) => {
-                    for task in registry.all() {
-                        if let Ok(Some(record)) = store.tasks.load(&task.id).await {
-                            task.apply(&record);
-                        }
-                    }
-                }
+                Err(_) => registry.read_again(&store).await,
             },
         }
     }

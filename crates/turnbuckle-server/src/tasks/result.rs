@@ -15,6 +15,7 @@ use turnbuckle_store::{ServerChange, TaskInputResponse, TaskOutcome, TaskRecord,
 
 use super::{
     methods::{apply_update, failed, find},
+    runner::{RereadTimer, check_runner},
     wire_format,
 };
 use crate::{
@@ -33,6 +34,7 @@ pub(super) async fn await_result(call: &Arc<RequestContext>, id: &str) -> Respon
     let mut requested = ForwardedRequests::default();
     // Expiry of a task is not announced.
     let mut expiry = pin!(sleep(record.ttl));
+    let mut reread = RereadTimer::new(call.server.store_ref());
     while record.outcome.is_none() {
         requested.sync(call, &record);
         record = tokio::select! {
@@ -50,6 +52,10 @@ pub(super) async fn await_result(call: &Arc<RequestContext>, id: &str) -> Respon
                     Err(error) => return Err(failed(&error)),
                 }
             },
+            () = reread.due() => {
+                let record = find(call, id).await?;
+                check_runner(&call.server, record).await.map_err(|error| failed(&error))?
+            }
             () = expiry.as_mut() => {
                 expiry.set(sleep(record.ttl));
                 find(call, id).await?

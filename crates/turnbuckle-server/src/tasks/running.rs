@@ -47,6 +47,9 @@ pub(crate) struct RunningTask {
     state: watch::Sender<Arc<TaskRecord>>,
 }
 
+/// Time between two attempts to store the end of a task.
+const STORE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Minimum time between status notifications.
 const MIN_NOTIFY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -192,7 +195,7 @@ async fn run(
         () = tokio::time::sleep(task.ttl) => return,
         outcome = catch_panic(handler) => outcome,
     };
-    let mut stored = apply_update(&call.server, &task.id, end(&call, outcome)).await;
+    let mut stored = store_end(&call, &task, end(&call, outcome)).await;
     if let Err(
         error
         @ (StoreError::TooLarge { .. } | StoreError::TooMany { .. } | StoreError::Full { .. }),
@@ -201,10 +204,31 @@ async fn run(
         let error = RpcError::internal(format!("the result cannot be stored: {error}"));
         tracing::warn!(%error, "task ended without its result");
         // An error always fits.
-        stored = apply_update(&call.server, &task.id, failure(&error)).await;
+        stored = store_end(&call, &task, failure(&error)).await;
     }
     if let Err(error) = stored {
         report_incident("storing the result of a task", &error);
+    }
+}
+
+/// Stores the end of a task. A shared store that cannot be reached is tried again: while this instance lives, nothing else
+/// ends the task.
+async fn store_end(
+    call: &RequestContext,
+    task: &RunningTask,
+    end: TaskUpdate,
+) -> Result<Option<Arc<TaskRecord>>, StoreError> {
+    let deadline = Instant::now() + task.ttl;
+    loop {
+        let stored = apply_update(&call.server, &task.id, end.clone()).await;
+        match stored {
+            Err(StoreError::Unavailable { .. })
+                if call.server.store_ref().is_shared() && Instant::now() < deadline =>
+            {
+                tokio::time::sleep(STORE_RETRY_INTERVAL).await;
+            }
+            stored => return stored,
+        }
     }
 }
 

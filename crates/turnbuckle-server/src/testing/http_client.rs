@@ -1,6 +1,12 @@
 //! An HTTP client without a socket.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use ::http::{HeaderMap, Method, Request, Response, StatusCode, header::AUTHORIZATION};
 use bytes::Bytes;
@@ -39,11 +45,55 @@ use crate::{
 /// # }
 /// ```
 pub fn http(server: impl Into<Http>) -> TestHttpClient {
+    client_of(vec![server.into()])
+}
+
+/// Creates an HTTP client for several instances of a server on one shared store. Takes a server, or [`Http`] with options.
+///
+/// Each request goes to the next instance, as behind a load balancer. [`TestHttpClient::at`] selects one. The instances
+/// share the store of the server and its state keys; each has its own copy of the catalog.
+///
+/// ```
+/// use serde_json::json;
+/// use turnbuckle_server::{Server, testing};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let client = testing::http_instances(Server::new("clock", "1.0.0"), 2).in_session("2025-11-25").await;
+/// let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+/// for instance in [0, 1] {
+///     assert_eq!(client.at(instance).post(&ping).await.status(), 200);
+/// }
+/// # }
+/// ```
+///
+/// # Panics
+///
+/// If `count` is 0.
+pub fn http_instances(server: impl Into<Http>, count: usize) -> TestHttpClient {
+    assert!(count > 0, "there is at least one instance");
     let http = server.into();
+    let mut store = http.server().store_ref().clone();
+    if !store.is_shared() {
+        store = store.shared();
+    }
+    let instance = || {
+        let server = http.server().with_own_state("").store(store.clone());
+        http.clone().with_server(server)
+    };
+    client_of(std::iter::repeat_with(instance).take(count).collect())
+}
+
+fn client_of(instances: Vec<Http>) -> TestHttpClient {
+    let first = &instances[0];
     TestHttpClient {
-        server: http.server().clone(),
-        path: http.endpoint_path().to_owned(),
-        service: http.into_unmounted_service(),
+        server: first.server().clone(),
+        path: first.endpoint_path().to_owned(),
+        services: instances
+            .into_iter()
+            .map(Http::into_unmounted_service)
+            .collect(),
+        next_service: Arc::default(),
         session: None,
         version: None,
         authorization: None,
@@ -58,7 +108,9 @@ pub fn http(server: impl Into<Http>) -> TestHttpClient {
 /// else.
 #[derive(Clone, Debug)]
 pub struct TestHttpClient {
-    service: HttpService,
+    services: Vec<HttpService>,
+    /// The number of requests sent to several instances, which take turns.
+    next_service: Arc<AtomicUsize>,
     server: Server,
     path: String,
     /// The `Mcp-Session-Id` header, if set.
@@ -74,6 +126,19 @@ pub struct TestHttpClient {
 }
 
 impl TestHttpClient {
+    /// Returns a client that sends all requests to one of several instances.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    #[must_use]
+    pub fn at(&self, instance: usize) -> Self {
+        Self {
+            services: vec![self.services[instance].clone()],
+            ..self.clone()
+        }
+    }
+
     /// Initializes a session. Later requests belong to it.
     ///
     /// # Panics
@@ -188,7 +253,9 @@ impl TestHttpClient {
         if let Some(principal) = &self.principal {
             request.extensions_mut().insert(principal.clone());
         }
-        let response = self.service.clone().call(request);
+        let turn = self.next_service.fetch_add(1, Ordering::Relaxed);
+        let mut service = self.services[turn % self.services.len()].clone();
+        let response = service.call(request);
         async move { response.await.unwrap_or_else(|never| match never {}) }
     }
 }

@@ -6,6 +6,7 @@ mod auth;
 mod catalog;
 mod http;
 mod http_sse;
+mod instances;
 #[cfg(target_os = "linux")]
 mod memory_limits;
 mod middleware;

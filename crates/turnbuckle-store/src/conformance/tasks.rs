@@ -5,8 +5,8 @@ use turnbuckle_protocol::types::TaskStatus;
 
 use super::{TICK, ticks};
 use crate::{
-    NewTask, Store, StoreError, StoreLimits, TaskId, TaskInputResponse, TaskOutcome, TaskStore,
-    TaskUpdate,
+    InstanceId, InstanceSlot, NewTask, Store, StoreError, StoreLimits, TaskId, TaskInputResponse,
+    TaskOutcome, TaskStore, TaskUpdate,
 };
 
 const LONG: Duration = Duration::from_secs(3_600);
@@ -24,6 +24,8 @@ pub async fn tasks(make: impl AsyncFn(StoreLimits) -> Store) {
     a_discarded_response_is_not_stored(&make).await;
     expired_tasks_make_room(&make).await;
     bytes_are_limited(&make).await;
+    several_updates_are_one(&make).await;
+    unfinished_tasks_are_found_by_their_runner(&make).await;
 }
 
 fn new_task(owner: &str, ttl: Duration) -> NewTask {
@@ -32,6 +34,7 @@ fn new_task(owner: &str, ttl: Duration) -> NewTask {
         shared: false,
         ttl,
         poll_interval: TICK,
+        runner: None,
     }
 }
 
@@ -339,4 +342,89 @@ async fn bytes_are_limited(make: &impl AsyncFn(StoreLimits) -> Store) {
     tasks.update(&three, failed).await.unwrap().unwrap();
     let error = tasks.update(&two, completed(1)).await.unwrap_err();
     assert!(matches!(error, StoreError::Full { .. }));
+}
+
+async fn several_updates_are_one(make: &impl AsyncFn(StoreLimits) -> Store) {
+    let mut limits = StoreLimits::default();
+    limits.tasks.max_task_bytes = 100;
+    let tasks = make(limits).await.tasks;
+    let id = begin(&*tasks, "ada").await;
+    let both = TaskUpdate::Several(vec![input_request("a"), input_request("b")]);
+
+    let asked = tasks.update(&id, both.clone()).await.unwrap().unwrap();
+    let repeated = tasks.update(&id, both).await.unwrap();
+    let answers = ["c", "a", "a", "b"].map(|key| input_response(key, "1"));
+    let answers = TaskUpdate::Several(answers.to_vec());
+    let answered = tasks.update(&id, answers).await.unwrap().unwrap();
+
+    assert_eq!(asked.input_requests.len(), 2);
+    assert_eq!(repeated, None);
+    assert_eq!(answered.changes, asked.changes + 1);
+    assert_eq!(answered.input_responses.len(), 2);
+    assert_eq!(answered.status, TaskStatus::Working);
+    let message = TaskUpdate::SetMessage("half".to_owned());
+    let too_large = TaskUpdate::Several(vec![message, end(TaskStatus::Completed, 101)]);
+    let error = tasks.update(&id, too_large).await.unwrap_err();
+    assert!(matches!(error, StoreError::TooLarge { .. }));
+    let record = tasks.load(&id).await.unwrap().unwrap();
+    assert_eq!(record, answered, "all or nothing");
+    let message = TaskUpdate::SetMessage("late".to_owned());
+    let ends = TaskUpdate::Several(vec![end(TaskStatus::Completed, 1), message]);
+    let ended = tasks.update(&id, ends).await.unwrap().unwrap();
+    assert_eq!(ended.message, None);
+    assert_eq!(
+        tasks
+            .update(&id, TaskUpdate::Several(vec![]))
+            .await
+            .unwrap(),
+        None
+    );
+}
+
+async fn unfinished_tasks_are_found_by_their_runner(make: &impl AsyncFn(StoreLimits) -> Store) {
+    let tasks = make(StoreLimits::default()).await.tasks;
+    let slot = |number| InstanceSlot::new(number).unwrap();
+    let runner = |slot, nonce| InstanceId { slot, nonce };
+    let (one, same_slot, other) = (
+        runner(slot(7), 1),
+        runner(slot(7), u64::MAX),
+        runner(slot(8), 1),
+    );
+    let create = async |runner, ttl| {
+        let task = NewTask {
+            runner,
+            ..new_task("ada", ttl)
+        };
+        tasks.create(task).await.unwrap()
+    };
+    let first = create(Some(one), LONG).await;
+    let second = create(Some(one), LONG).await;
+    let expiring = create(Some(one), TICK * 2).await;
+    let of_other = create(Some(other), LONG).await;
+    create(None, LONG).await;
+    let of_runner = async |runner| {
+        let mut found = tasks.of_runner(&runner).await.unwrap();
+        found.sort_unstable();
+        found
+    };
+    let sorted = |mut ids: Vec<TaskId>| {
+        ids.sort_unstable();
+        ids
+    };
+
+    assert_eq!(first.runner, Some(one));
+    let loaded = tasks.load(&first.id).await.unwrap().unwrap();
+    assert_eq!(loaded.runner, Some(one));
+    let all = sorted(vec![first.id, second.id, expiring.id]);
+    assert_eq!(of_runner(one).await, all);
+    assert_eq!(of_runner(same_slot).await, []);
+    assert_eq!(of_runner(other).await, [of_other.id]);
+
+    ticks(3).await;
+    let asked = tasks.update(&first.id, input_request("a")).await.unwrap();
+    assert_eq!(asked.unwrap().runner, Some(one));
+    let ended = end(TaskStatus::Completed, 1);
+    tasks.update(&second.id, ended).await.unwrap().unwrap();
+
+    assert_eq!(of_runner(one).await, [first.id]);
 }

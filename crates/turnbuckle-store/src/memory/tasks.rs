@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::{deadline, lock, ready};
 use crate::{
-    BoxFuture, NewTask, StoreError, TaskId, TaskLimits, TaskOutcome, TaskRecord, TaskStore,
-    TaskUpdate,
+    BoxFuture, InstanceId, NewTask, StoreError, TaskId, TaskLimits, TaskOutcome, TaskRecord,
+    TaskStore, TaskUpdate,
 };
 
 /// A [`TaskStore`] in the memory of this process.
@@ -25,6 +25,8 @@ struct TaskTable {
     tasks: HashMap<TaskId, TaskEntry>,
     owners: HashMap<Arc<str>, OwnerTasks>,
     deadlines: BTreeSet<(Instant, TaskId)>,
+    /// The tasks that have not ended, by their runner.
+    runners: BTreeSet<(InstanceId, TaskId)>,
     next_number: u64,
     bytes: usize,
 }
@@ -76,6 +78,8 @@ impl MemoryTaskStore {
         let owner_tasks = table.owners.entry(task.owner.clone()).or_default();
         owner_tasks.shared = task.shared;
         owner_tasks.tasks.insert(number, id);
+        let runner = task.runner.map(|runner| (runner, id));
+        table.runners.extend(runner);
         let record = Arc::new(TaskRecord::new(id, number, task));
         let entry = TaskEntry {
             record: record.clone(),
@@ -128,6 +132,9 @@ impl MemoryTaskStore {
             return Err(StoreError::Full { what });
         }
         (table.bytes, owner_tasks.bytes) = (bytes, owner_bytes);
+        if let Some(runner) = record.runner.filter(|_| record.status.is_final()) {
+            table.runners.remove(&(runner, *id));
+        }
         entry.record = Arc::new(record);
         Ok(Some(entry.record.clone()))
     }
@@ -188,6 +195,9 @@ impl TaskTable {
         let bytes = entry.record.content_bytes();
         self.bytes -= bytes;
         self.deadlines.remove(&(entry.expires, *id));
+        if let Some(runner) = entry.record.runner {
+            self.runners.remove(&(runner, *id));
+        }
         if let Some(owner_tasks) = self.owners.get_mut(&entry.record.owner) {
             owner_tasks.tasks.remove(&entry.record.number);
             owner_tasks.bytes -= bytes;
@@ -229,6 +239,18 @@ impl TaskStore for MemoryTaskStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Arc<TaskRecord>>, StoreError>> {
         ready(move || Ok(self.page(owner, after, limit)))
+    }
+
+    fn of_runner<'a>(
+        &'a self,
+        runner: &'a InstanceId,
+    ) -> BoxFuture<'a, Result<Vec<TaskId>, StoreError>> {
+        ready(move || {
+            let table = &mut *lock(&self.table);
+            table.remove_expired(Instant::now());
+            let of_runner = table.runners.iter().filter(|(it, _)| it == runner);
+            Ok(of_runner.map(|(_, id)| *id).collect())
+        })
     }
 
     fn sweep(&self) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -4,4 +4,5 @@ mod broken_buses;
 mod broken_control_logs;
 mod broken_registries;
 mod broken_sessions;
+mod broken_task_stores;
 mod memory;

@@ -456,6 +456,7 @@ async fn a_change_for_some_sessions_reads_no_others() {
         shared: false,
         ttl: Duration::from_secs(60),
         poll_interval: Duration::from_secs(1),
+        runner: None,
     };
     let task = store.tasks.create(task).await.unwrap();
     let targeted = |target: ChangeTarget, change| {

@@ -92,6 +92,7 @@ pub(crate) async fn serve(
         tracing::warn!("dropping requests that did not finish in time");
     }
     endpoint.close_sessions();
+    endpoint.leave_instances().await;
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use crate::{
             session, session_response,
         },
         responses::{self, event_stream},
-        session::ActiveSessionGuard,
+        session::{ActiveSessionGuard, instances},
     },
     lifecycle::{self, BATCH_UNSUPPORTED, RevisionRules},
     request::FinalResponse,
@@ -38,6 +38,7 @@ pub(crate) async fn post(
         return response;
     }
     let mut calls = CallSet::batch();
+    let mut sent = Ok(());
     for entry in entries {
         match entry {
             Ok(Message::Request(request)) => {
@@ -46,20 +47,21 @@ pub(crate) async fn post(
             Ok(Message::Notification(notification)) => {
                 session::handle_notification(&active, &notification).await;
             }
-            Ok(Message::Response(response)) => active.session.runtime.complete(response),
+            Ok(Message::Response(response)) => {
+                sent = sent.and(instances::complete_client_request(&active, response).await);
+            }
             Ok(Message::ErrorWithoutId(error)) => {
                 tracing::debug!(%error, "the client reported an error without an id");
             }
             Err(malformed) if malformed.is_response() => {
-                if let Some(id) = &malformed.id {
-                    active.session.runtime.fail(id, malformed.error);
-                }
+                sent = sent.and(instances::fail_client_request(&active, malformed).await);
             }
             Err(malformed) => calls.push_response(malformed_response(rules, &malformed)),
         }
     }
     if calls.is_empty() {
-        return responses::status_only(StatusCode::ACCEPTED);
+        let accepted = responses::status_only(StatusCode::ACCEPTED);
+        return sent.err().unwrap_or(accepted);
     }
     if finish_without_waiting(&mut calls).await {
         active.session.runtime.note_first_response();

@@ -18,7 +18,7 @@ use crate::{
         mcp_headers::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
         post::{batch, call_set::CallSet, session_response},
         responses,
-        session::{ActiveSessionGuard, find_session, limits},
+        session::{ActiveSessionGuard, find_session, instances, join_instances, limits},
     },
     lifecycle::session,
     middleware::SessionKey,
@@ -50,6 +50,11 @@ pub(crate) async fn initialize(
     let header = HeaderValue::from_static(version);
     response.headers_mut().insert(MCP_PROTOCOL_VERSION, header);
     if endpoint.options.session_mode == SessionMode::Off {
+        return response;
+    }
+    if !endpoint.server.may_serve_sessions()
+        && let Err(response) = Box::pin(join_instances(endpoint, Some(&request.id))).await
+    {
         return response;
     }
     endpoint.sweep_if_due().await;
@@ -117,8 +122,14 @@ pub(crate) fn post<'a>(
                 handle_notification(&active_session, notification).await
             }
             Ok(Incoming::One(Message::Response(response))) => {
-                active_session.session.runtime.complete(response);
-                responses::status_only(StatusCode::ACCEPTED)
+                let runtime = &active_session.session.runtime;
+                if runtime.sender_elsewhere(&response.id).is_none() {
+                    runtime.complete(response);
+                    return responses::status_only(StatusCode::ACCEPTED);
+                }
+                let sent = instances::complete_client_request(&active_session, response);
+                let accepted = responses::status_only(StatusCode::ACCEPTED);
+                Box::pin(sent).await.err().unwrap_or(accepted)
             }
             Ok(Incoming::One(Message::ErrorWithoutId(error))) => {
                 tracing::debug!(%error, "the client reported an error without an id");
@@ -127,7 +138,9 @@ pub(crate) fn post<'a>(
             Ok(Incoming::Batch(entries)) => {
                 Box::pin(batch::post(active_session, &record, head, entries, permit)).await
             }
-            Err(malformed) => malformed_response(&active_session, &record, malformed),
+            Err(malformed) => {
+                Box::pin(malformed_response(&active_session, &record, malformed)).await
+            }
         }
     }
 }
@@ -274,7 +287,14 @@ pub(crate) async fn handle_notification(
 ) -> Response<ResponseBody> {
     let runtime = &active_session.session.runtime;
     let (server, session_id) = (&active_session.endpoint.server, active_session.session_id);
-    if let Some(update) = session::notify(server, session_id, notification, Some(runtime))
+    let Some(effect) = session::notify(server, session_id, notification, Some(runtime)) else {
+        return responses::status_only(StatusCode::ACCEPTED);
+    };
+    let update = match Box::pin(instances::apply_elsewhere(active_session, effect)).await {
+        Ok(update) => update,
+        Err(response) => return response,
+    };
+    if let Some(update) = update
         && let Err(error) = store_update(active_session, update).await
     {
         return responses::service_unavailable(None, error.message);
@@ -282,18 +302,17 @@ pub(crate) async fn handle_notification(
     responses::status_only(StatusCode::ACCEPTED)
 }
 
-fn malformed_response(
+async fn malformed_response(
     active_session: &ActiveSessionGuard,
     record: &SessionRecord,
     malformed: MalformedMessage,
 ) -> Response<ResponseBody> {
     let runtime = &active_session.session.runtime;
-    if runtime.is_awaiting(&malformed) {
+    let is_awaited_elsewhere = |id| runtime.sender_elsewhere(id).is_some();
+    if runtime.is_awaiting(&malformed) || malformed.id.as_ref().is_some_and(is_awaited_elsewhere) {
         let response = responses::rpc_error(StatusCode::BAD_REQUEST, None, &malformed.error);
-        if let Some(id) = &malformed.id {
-            runtime.fail(id, malformed.error);
-        }
-        return response;
+        let failed = instances::fail_client_request(active_session, malformed).await;
+        return failed.err().unwrap_or(response);
     }
     match &malformed.id {
         None => responses::error_without_id(session::rules(record), &malformed.error),

@@ -17,6 +17,7 @@ use turnbuckle_protocol::{RequestId, RpcError};
 use turnbuckle_store::{RandomIdHasher, SessionId, SessionRecord, StoreError, StreamId};
 
 use crate::{
+    Server,
     http::{
         body::ResponseBody,
         changes::{ChangeSubscriber, ChangeSubscribers},
@@ -45,6 +46,9 @@ pub(crate) async fn find_session(
     let Some(session_id) = session_id else {
         return Err(session_not_found(id));
     };
+    if !endpoint.server.may_serve_sessions() {
+        Box::pin(join_instances(endpoint, id)).await?;
+    }
     let sessions = &endpoint.server.store_ref().sessions;
     let record = match sessions.load_for_request(&session_id).await {
         Ok(Some(found)) if head.is_from_owner(found.record.principal.as_ref()) => {
@@ -60,6 +64,19 @@ pub(crate) async fn find_session(
         Ok(()) => Ok((session_id, record)),
         Err(error) => Err(responses::rpc_error(StatusCode::BAD_REQUEST, id, &error)),
     }
+}
+
+/// Joins the instances of a shared store, or rejects the request if that is not possible.
+pub(crate) async fn join_instances(
+    endpoint: &Endpoint,
+    id: Option<&RequestId>,
+) -> Result<(), Response<ResponseBody>> {
+    if let Some(instance) = endpoint.server.instance()
+        && let Err(error) = instance.join().await
+    {
+        return Err(store_unavailable(endpoint, id, &error));
+    }
+    Ok(())
 }
 
 fn check_version(record: &SessionRecord, head: &RequestHead) -> Result<(), RpcError> {
@@ -125,7 +142,6 @@ impl ActiveEntry {
 }
 
 /// The per-process state of a session.
-#[derive(Default)]
 pub(crate) struct ActiveSession {
     /// Running calls and pending client requests.
     pub(crate) runtime: Arc<SessionRuntime>,
@@ -151,7 +167,7 @@ impl ActiveSessions {
     pub(crate) fn activate(endpoint: &Arc<Endpoint>, session_id: SessionId) -> ActiveSessionGuard {
         let mut shard = endpoint.active_sessions.shard(&session_id);
         let entry = shard.entry(session_id).or_insert_with(|| ActiveEntry {
-            session: Arc::default(),
+            session: Arc::new(ActiveSession::new(&endpoint.server)),
             guards: 0,
         });
         entry.guards += 1;
@@ -195,6 +211,14 @@ impl ActiveSessions {
             in_use.extend(used.map(|(session_id, _)| *session_id));
         }
         in_use
+    }
+
+    /// Returns the sessions that are active.
+    pub(crate) fn ids(&self) -> Vec<SessionId> {
+        let shards = self.shards.iter();
+        shards
+            .flat_map(|shard| lock(shard).keys().copied().collect::<Vec<_>>())
+            .collect()
     }
 
     /// Returns the number of active sessions.
@@ -268,6 +292,16 @@ pub(super) fn shard_of(session_id: &SessionId) -> usize {
 }
 
 impl ActiveSession {
+    fn new(server: &Server) -> Self {
+        Self {
+            runtime: Arc::new(SessionRuntime::of_server(server)),
+            get_streams: GetStreams::default(),
+            subscriber_key: OnceLock::new(),
+            channels: Mutex::default(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
     /// Adds a stream, so that a client can resume it.
     pub(crate) fn add_channel(&self, channel: &Arc<StreamChannel>) {
         let finished = {
@@ -301,6 +335,7 @@ impl ActiveSession {
             self.closed.store(true, Ordering::SeqCst);
             std::mem::take(&mut *channels)
         };
+        self.runtime.close();
         self.runtime.cancel_all();
         channels.values().for_each(|channel| channel.finish());
     }
@@ -368,10 +403,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::{
-        Server,
-        http::{HttpOptions, connection::ConnectionActivity},
-    };
+    use crate::http::{HttpOptions, connection::ConnectionActivity};
 
     fn endpoint() -> Arc<Endpoint> {
         let server = Server::new("test", "1.0.0");

@@ -6,8 +6,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use turnbuckle_protocol::RequestId;
 use turnbuckle_store::{
-    RequiredSpace, SessionId, SessionOwner, SessionRecord, SessionUpdate, StoreError,
+    InstanceMessage, RequiredSpace, SessionId, SessionOwner, SessionRecord, SessionUpdate,
+    StoreError,
 };
 
 use crate::{
@@ -97,14 +99,20 @@ impl Endpoint {
         for user in self.server.session_users().all() {
             user.close(&session);
         }
+        self.end_session_here(session);
+        if let Some(instance) = self.server.instance() {
+            Box::pin(instance.publish_session_end(session)).await;
+        }
+        let events = &self.server.store_ref().events;
+        if let Err(error) = events.remove_session(&session).await {
+            tracing::debug!(%error, "cannot delete the events of an ended session; they will expire");
+        }
+    }
+
+    /// Ends the tasks of a session that has ended, and notifies the relay and the layers.
+    pub(super) fn end_session_here(&self, session: SessionId) {
         self.server.session_ended(SessionKey::from_id(&session));
         tasks::session_ended(&self.server, session);
-        let _ = self
-            .server
-            .store_ref()
-            .events
-            .remove_session(&session)
-            .await;
     }
 
     fn task_owners(&self) -> HashSet<Arc<str>> {
@@ -130,6 +138,22 @@ impl SessionUser for Endpoint {
 
     fn close(&self, session: &SessionId) {
         self.active_sessions.close(session);
+    }
+
+    fn end_session(&self, session: SessionId) {
+        self.end_session_here(session);
+    }
+
+    fn cancel_call(&self, session: &SessionId, request: &RequestId) {
+        Self::cancel_call(self, session, request);
+    }
+
+    fn receive(self: Arc<Self>, message: InstanceMessage) {
+        self.receive_from_instance(message);
+    }
+
+    fn check_sessions(self: Arc<Self>) {
+        self.check_active_sessions();
     }
 
     fn general_channel(self: Arc<Self>, session: &SessionId) -> Option<Box<dyn GeneralChannel>> {

@@ -78,13 +78,39 @@ impl DerefMut for HttpTestClient {
     }
 }
 
+/// The variable with the number of instances that take turns in these tests. One by default, on a store that is not shared.
+const INSTANCES: &str = "TURNBUCKLE_TEST_INSTANCES";
+
 impl HttpTestClient {
+    /// Creates a client for two instances on one shared store. Each request goes to the other one.
+    pub(crate) fn of_two(http: impl Into<Http>) -> Self {
+        Self::from_client(testing::http_instances(http, 2))
+    }
+
+    /// Returns a client of one of several instances.
+    pub(crate) fn at(&self, instance: usize) -> Self {
+        Self {
+            client: self.client.at(instance),
+        }
+    }
+
     pub(crate) fn new(server: Server) -> Self {
         Self::with_options(Http::new(server))
     }
 
     pub(crate) fn with_options(http: Http) -> Self {
-        let mut client = testing::http(http);
+        match std::env::var(INSTANCES) {
+            Ok(count) => Self::from_client(testing::http_instances(http, count.parse().unwrap())),
+            Err(_) => Self::single(http),
+        }
+    }
+
+    /// Creates a client for one instance.
+    pub(crate) fn single(http: Http) -> Self {
+        Self::from_client(testing::http(http))
+    }
+
+    fn from_client(mut client: TestHttpClient) -> Self {
         // Some of these tests wait for hours to pass.
         client.timeout = Duration::from_secs(7 * 24 * 60 * 60);
         Self { client }
@@ -126,8 +152,16 @@ impl HttpTestClient {
     }
 
     /// Initializes a session.
-    pub(crate) async fn in_session(mut self, version: &str) -> Self {
-        let http_response = self.post(&initialize(version)).await;
+    pub(crate) async fn in_session(self, version: &str) -> Self {
+        let capabilities = json!({ "sampling": {}, "elicitation": {} });
+        self.in_session_with(version, capabilities).await
+    }
+
+    /// Initializes a session of a client with these capabilities.
+    pub(crate) async fn in_session_with(mut self, version: &str, capabilities: Value) -> Self {
+        let mut message = initialize(version);
+        message["params"]["capabilities"] = capabilities;
+        let http_response = self.post(&message).await;
         assert_eq!(http_response.status(), 200);
         self.session = Some(
             http_response
@@ -285,6 +319,17 @@ impl Stream {
     pub(crate) async fn messages_after_prime(mut self) -> Vec<Value> {
         self.prime().await;
         self.messages().await
+    }
+
+    /// All messages until the end, without those that have no data.
+    pub(crate) async fn remaining_messages(mut self) -> Vec<Value> {
+        let mut messages = Vec::new();
+        while let Some(event) = self.event().await {
+            if !event.data.is_empty() {
+                messages.push(serde_json::from_str(&event.data).unwrap());
+            }
+        }
+        messages
     }
 
     /// All messages until the end.

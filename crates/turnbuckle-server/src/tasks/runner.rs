@@ -1,0 +1,138 @@
+//! The instance that runs a task, and the end of tasks whose instance has stopped.
+
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use turnbuckle_protocol::{RpcError, types::TaskStatus};
+use turnbuckle_store::{
+    InstanceId, ServerChange, Store, StoreError, TaskId, TaskOutcome, TaskRecord, TaskUpdate,
+};
+
+use super::{TaskRegistry, wire_format};
+use crate::Server;
+
+/// Time after which a record of a shared store is read again by those that wait for it, in case a change was lost.
+const REREAD_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Returns the instance that runs the new tasks of a server, or `None` if the store is not shared.
+pub(super) async fn runner(server: &Server) -> Result<Option<InstanceId>, StoreError> {
+    match server.instance() {
+        Some(instance) => Box::pin(instance.join()).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Tells when records are to be read again. Never if the store is not shared: nothing is lost there.
+pub(super) struct RereadTimer {
+    next: Option<Instant>,
+}
+
+impl RereadTimer {
+    pub(super) fn new(store: &Store) -> Self {
+        Self {
+            next: store.is_shared().then(|| Instant::now() + REREAD_INTERVAL),
+        }
+    }
+
+    /// Waits until records are due. Cancel-safe.
+    pub(super) async fn due(&mut self) {
+        let Some(next) = &mut self.next else {
+            return std::future::pending().await;
+        };
+        sleep_until(*next).await;
+        *next = Instant::now() + REREAD_INTERVAL;
+    }
+}
+
+/// The tasks that a subscriber of a shared store watches, which are read again in case a change was lost.
+pub(crate) struct WatchedTasks {
+    due: Pin<Box<Sleep>>,
+    /// The number of updates of the newest records that the subscriber was notified of, since the first reading.
+    notified: HashMap<TaskId, u64>,
+}
+
+impl WatchedTasks {
+    /// Returns `None` if the store is not shared.
+    pub(crate) fn new(store: &Store) -> Option<Self> {
+        store.is_shared().then(|| Self {
+            due: Box::pin(sleep(REREAD_INTERVAL)),
+            notified: HashMap::new(),
+        })
+    }
+
+    /// Polls until the tasks are due to be read again.
+    pub(crate) fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        ready!(self.due.as_mut().poll(cx));
+        self.due.as_mut().reset(Instant::now() + REREAD_INTERVAL);
+        Poll::Ready(())
+    }
+
+    /// Records that the subscriber is notified of a record from the bus, which may not be of a watched task.
+    pub(crate) fn notified(&mut self, task: &TaskRecord) {
+        if let Some(changes) = self.notified.get_mut(&task.id) {
+            *changes = task.changes.max(*changes);
+        }
+    }
+
+    /// Returns whether the subscriber has not been notified of this record of a watched task or a newer one, and records it.
+    pub(crate) fn is_news(&mut self, task: &TaskRecord) -> bool {
+        let before = self.notified.insert(task.id, task.changes);
+        before.is_none_or(|before| before < task.changes)
+    }
+}
+
+/// Ends the tasks of an instance that has stopped.
+pub(crate) async fn end_tasks_of(
+    store: &Store,
+    running: &TaskRegistry,
+    runner: &InstanceId,
+) -> Result<(), StoreError> {
+    for id in store.tasks.of_runner(runner).await? {
+        end_orphan(store, running, &id).await?;
+    }
+    Ok(())
+}
+
+/// Returns the current record of a task that another one waits for. It is ended if its instance has stopped.
+pub(super) async fn check_runner(
+    server: &Server,
+    record: Arc<TaskRecord>,
+) -> Result<Arc<TaskRecord>, StoreError> {
+    let store = server.store_ref();
+    let Some(runner) = record.runner.filter(|_| !record.status.is_final()) else {
+        return Ok(record);
+    };
+    if store.instances.is_alive(&runner).await? {
+        return Ok(record);
+    }
+    let ended = end_orphan(store, server.running_tasks(), &record.id).await?;
+    Ok(ended.unwrap_or(record))
+}
+
+async fn end_orphan(
+    store: &Store,
+    running: &TaskRegistry,
+    id: &TaskId,
+) -> Result<Option<Arc<TaskRecord>>, StoreError> {
+    let error = RpcError::internal("the instance that ran this task has stopped");
+    let end = TaskUpdate::End {
+        status: TaskStatus::Failed,
+        message: Some(error.message.clone()),
+        outcome: TaskOutcome::Error(wire_format::error(&error)),
+    };
+    let record = store.tasks.update(id, end).await?;
+    if let Some(task) = &record {
+        if let Some(running) = running.find(id) {
+            running.apply(task);
+        }
+        let task = task.clone();
+        store.bus.publish(ServerChange::Task { task });
+    }
+    Ok(record)
+}

@@ -1,0 +1,7 @@
+//! Several instances of a server on one shared store.
+
+mod calls;
+mod client_requests;
+mod leases;
+mod tasks;
+mod test_registry;
