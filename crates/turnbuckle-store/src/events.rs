@@ -1,75 +1,67 @@
 //! The event log behind `Last-Event-ID`.
 
-use std::{fmt, future::poll_fn, ops::Deref, str::FromStr, task::Poll};
+use std::{fmt, ops::Deref, str::FromStr};
 
 use bytes::Bytes;
+use turnbuckle_protocol::RequestId;
 
-use crate::{BoxFuture, SessionId, SessionOwner, StoreError};
+use crate::{BoxFuture, InstanceId, SessionId, SessionOwner, StoreError};
 
 /// Stores the events sent on the streams of a session, so that a client can resume a stream.
 ///
-/// Every lookup is limited to one session: the event id of another session is unknown. The log is bounded and removes
-/// the oldest events first; [`EventReplay::lost`] reports that a resumed stream has a gap. The newest event of a
-/// stream is removed only when the total limit of all streams is exceeded.
+/// Each stream has one writer, which chooses the id of the stream and numbers its events. Every lookup is limited to one
+/// session: the event id of another session is unknown. The log is bounded and removes the oldest events first;
+/// [`EventReplay::lost`] reports that a resumed stream has a gap. The newest event of a stream is removed only when the
+/// total limit of all streams is exceeded.
 pub trait EventStore: Send + Sync {
-    /// Opens a stream of a session. When the log is full, the owner with the largest part of it loses events first.
-    fn open_stream<'a>(
-        &'a self,
-        session: &'a SessionId,
-        owner: &'a SessionOwner,
-    ) -> BoxFuture<'a, Result<StreamId, StoreError>>;
-
-    /// Appends an event to a stream and returns its id.
+    /// Appends events to a stream, and opens or finishes it, as the batch says.
     ///
-    /// Empty data only allocates an id: a client can resume after it, but it is never replayed. A server starts a
-    /// stream with such an event, so that the client has an id to resume from. Returns [`StoreError::Gone`] if the
-    /// stream is finished or unknown.
+    /// A repeated append changes nothing and succeeds, so a writer repeats one when it does not know whether it was
+    /// stored: events that are in the log are skipped. A number that the writer leaves out counts as a lost event.
+    ///
+    /// When the log is full, the owner with the largest part of it loses events first. Returns [`StoreError::Gone`] if
+    /// the stream is finished or unknown, or another instance has [closed](Self::close_orphan) it.
     fn append<'a>(
         &'a self,
         session: &'a SessionId,
         stream: &'a StreamId,
-        data: Bytes,
-    ) -> BoxFuture<'a, Result<EventId, StoreError>>;
+        batch: EventBatch<'a>,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Appends the same event to many streams. Returns, in the order of `streams`, the results that
-    /// [`append`](Self::append) would return.
+    /// Appends the same event to many streams with the next number of each. Returns a result for each stream, in order.
     ///
-    /// Most changes go to all sessions, so a store can implement this more efficiently. The default implementation
-    /// calls [`append`](Self::append) for each stream, several at a time.
+    /// The store numbers these events, since several tasks write to one GET stream. An unknown or finished stream results
+    /// in [`StoreError::Gone`].
     fn append_to_all<'a>(
         &'a self,
         streams: &'a [(SessionId, StreamId)],
         data: Bytes,
-    ) -> BoxFuture<'a, Vec<Result<EventId, StoreError>>> {
-        Box::pin(async move {
-            let mut appended = Vec::with_capacity(streams.len());
-            for chunk in streams.chunks(MAX_CONCURRENT_APPENDS) {
-                let chunk = chunk.iter();
-                let appends =
-                    chunk.map(|(session, stream)| self.append(session, stream, data.clone()));
-                appended.extend(join_all(appends.collect()).await);
-            }
-            appended
-        })
-    }
+    ) -> BoxFuture<'a, Vec<Result<EventId, StoreError>>>;
 
-    /// Returns the events that follow an event on its stream, in order.
+    /// Returns the events that follow an event on its stream, in order, at most `limit` of them.
     ///
-    /// Returns `None` if the id was never assigned in this session, or if its stream was removed.
+    /// Returns `None` if the id was never assigned in this session, or if its stream was removed. An id beyond the log of
+    /// a stream that is not finished is accepted: its writer may have sent events that it could not store.
     fn replay_after<'a>(
         &'a self,
         session: &'a SessionId,
         last: &'a EventId,
+        limit: usize,
     ) -> BoxFuture<'a, Result<Option<EventReplay>, StoreError>>;
 
-    /// Marks a stream as finished. It is removed after the retention time.
+    /// Appends events to a stream of an instance that no longer writes, and finishes it.
     ///
-    /// Has no effect on a stream that is finished or does not exist.
-    fn finish_stream<'a>(
+    /// The events are numbered from the first number that is above `after` and all numbers of the log: a client may have
+    /// received events that were not stored. Of all callers one gets true. Returns false, and changes nothing, if the
+    /// stream is unknown, finished, or has another writer.
+    fn close_orphan<'a>(
         &'a self,
         session: &'a SessionId,
         stream: &'a StreamId,
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
+        dead: &'a InstanceId,
+        after: u64,
+        events: &'a [Bytes],
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Removes all streams of a session.
     fn remove_session<'a>(
@@ -83,28 +75,33 @@ pub trait EventStore: Send + Sync {
     fn sweep(&self) -> BoxFuture<'_, Result<(), StoreError>>;
 }
 
-/// The maximum number of concurrent appends.
-const MAX_CONCURRENT_APPENDS: usize = 32;
+/// Events that a writer appends to its stream together.
+#[derive(Clone, Debug, Default)]
+pub struct EventBatch<'a> {
+    /// Set in the first batch, which opens the stream.
+    pub head: Option<StreamHead>,
+    /// The number of the first event. Numbers start at 1 and go up by one.
+    pub first: u64,
+    /// The data of the events.
+    ///
+    /// Empty data only takes a number: a client can resume after it, but it is never replayed. A server starts a stream
+    /// with such an event, so that the client has an id to resume from.
+    pub events: &'a [Bytes],
+    /// The requests that these events respond to. Not needed in the last batch.
+    pub answered: &'a [RequestId],
+    /// Set in the last batch, which finishes the stream. The stream is removed after the retention time.
+    pub end: bool,
+}
 
-/// Polls all futures concurrently and returns their results.
-async fn join_all<T>(mut futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
-    let mut results: Vec<_> = futures.iter().map(|_| None).collect();
-    poll_fn(|cx| {
-        for (result, futures) in results.iter_mut().zip(&mut futures) {
-            if result.is_none()
-                && let Poll::Ready(ready) = futures.as_mut().poll(cx)
-            {
-                *result = Some(ready);
-            }
-        }
-        if results.iter().all(Option::is_some) {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
-    })
-    .await;
-    results.into_iter().flatten().collect()
+/// What a store knows about a stream from its beginning.
+#[derive(Clone, Debug)]
+pub struct StreamHead {
+    /// The instance that writes the stream.
+    pub writer: InstanceId,
+    /// The owner of the session.
+    pub owner: SessionOwner,
+    /// The requests that the stream will respond to, without those that the first batch responds to.
+    pub requests: Vec<RequestId>,
 }
 
 /// The events that a resuming client missed.
@@ -114,10 +111,18 @@ pub struct EventReplay {
     pub stream: StreamId,
     /// The missed events, oldest first.
     pub events: Vec<StoredEvent>,
-    /// Set if the stream is finished: no event follows these.
+    /// Set if the limit left out events that follow these.
+    pub more: bool,
+    /// The highest number in the log.
+    pub last: u64,
+    /// Set if the stream is finished: its writer appends no more events.
     pub finished: bool,
     /// Set if some missed events are no longer stored.
     pub lost: bool,
+    /// The instance that writes the stream.
+    pub writer: InstanceId,
+    /// The requests without a response in the log; empty if the stream is finished.
+    pub unanswered: Vec<RequestId>,
 }
 
 /// One event of a stream.
@@ -129,7 +134,7 @@ pub struct StoredEvent {
     pub data: Bytes,
 }
 
-/// The id of a stream, unique within a store.
+/// The id of a stream, unique within its session. The writer chooses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(u64);
 

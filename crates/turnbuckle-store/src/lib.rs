@@ -41,7 +41,8 @@ pub use claims::{ClaimStatus, ClaimStore, ClaimToken};
 pub use control::{ControlLog, ControlMessage, ControlSubscription};
 pub use error::StoreError;
 pub use events::{
-    EventId, EventIdText, EventReplay, EventStore, InvalidEventId, StoredEvent, StreamId,
+    EventBatch, EventId, EventIdText, EventReplay, EventStore, InvalidEventId, StoredEvent,
+    StreamHead, StreamId,
 };
 pub use id::{InvalidStoreId, RandomIdHasher};
 pub use instance::{

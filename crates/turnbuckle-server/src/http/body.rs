@@ -22,6 +22,8 @@ pub struct ResponseBody {
 enum BodyKind {
     Full(Option<Bytes>),
     Split(array::IntoIter<Bytes, 3>),
+    /// Events of a stream that is complete.
+    FinishedEvents(Option<Bytes>),
     Sse(Pin<Box<dyn SseBody>>),
 }
 
@@ -61,9 +63,16 @@ impl ResponseBody {
         }
     }
 
+    /// Creates a stream that consists of these events.
+    pub(super) fn finished_events(events: Bytes) -> Self {
+        Self {
+            kind: BodyKind::FinishedEvents(Some(events)),
+        }
+    }
+
     /// Returns whether the body is a stream of events.
     pub(super) fn is_stream(&self) -> bool {
-        matches!(self.kind, BodyKind::Sse(_))
+        matches!(self.kind, BodyKind::Sse(_) | BodyKind::FinishedEvents(_))
     }
 
     pub(super) fn from_sse(events: impl SseBody + 'static) -> Self {
@@ -118,7 +127,7 @@ impl http_body::Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match &mut self.get_mut().kind {
-            BodyKind::Full(bytes) => Poll::Ready(bytes.take()),
+            BodyKind::Full(bytes) | BodyKind::FinishedEvents(bytes) => Poll::Ready(bytes.take()),
             BodyKind::Split(chunks) => Poll::Ready(chunks.next()),
             BodyKind::Sse(events) => events.as_mut().poll_next(cx),
         };
@@ -127,7 +136,7 @@ impl http_body::Body for ResponseBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            BodyKind::Full(bytes) => bytes.is_none(),
+            BodyKind::Full(bytes) | BodyKind::FinishedEvents(bytes) => bytes.is_none(),
             BodyKind::Split(chunks) => chunks.as_slice().is_empty(),
             BodyKind::Sse(_) => false,
         }
@@ -145,7 +154,8 @@ impl http_body::Body for ResponseBody {
                     .map(|chunk| chunk.len() as u64)
                     .sum(),
             ),
-            BodyKind::Sse(_) => SizeHint::default(),
+            // The length of a stream is not sent.
+            BodyKind::Sse(_) | BodyKind::FinishedEvents(_) => SizeHint::default(),
         }
     }
 }

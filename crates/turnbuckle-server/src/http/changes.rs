@@ -33,7 +33,7 @@ use crate::{
     http::{
         endpoint::Endpoint,
         session::{ActiveSession, ActiveSessionGuard},
-        stream::{GetStreams, StreamChannel, append, publish},
+        stream::{GetStreams, StreamChannel, append, finish_in_log, publish},
     },
     lifecycle::{ChannelFuture, GeneralChannel, runtime::SessionRuntime, session as rules},
     sync::lock,
@@ -76,10 +76,7 @@ pub(super) async fn finish(
 ) {
     channel.finish();
     session.remove_channel(channel.stream);
-    let events = &endpoint.server.store_ref().events;
-    if let Err(error) = events.finish_stream(session_id, &channel.stream).await {
-        tracing::warn!(%error, "cannot mark a stream as complete");
-    }
+    finish_in_log(endpoint.server.store_ref(), session_id, channel).await;
 }
 
 async fn run(

@@ -3,6 +3,7 @@
 mod channel;
 pub(super) mod get_stream;
 mod resumable;
+mod writer;
 
 use std::{
     task::{Context, Poll},
@@ -11,11 +12,13 @@ use std::{
 
 use bytes::Bytes;
 pub(super) use channel::{
-    ChannelReader, ReadResult, SequencedEvent, StreamChannel, StreamWriter, append, publish,
+    ChannelReader, ReadResult, SequencedEvent, StreamChannel, StreamIdSource, StreamWriter, append,
+    finish_in_log, publish,
 };
 pub(super) use get_stream::GetStreams;
-pub(super) use resumable::ResumableStream;
+pub(super) use resumable::{ResumableStream, encode_finished};
 use tokio::time::{Instant, Sleep, sleep_until};
+pub(super) use writer::{CallStreamWriter, StreamOpening, first_event};
 
 use crate::sync::GatedFuture;
 

@@ -3,10 +3,10 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use super::{bus::with_repeat_window, sessions::record};
+use super::{bus::with_repeat_window, events::head, sessions::record};
 use crate::{
-    BusSubscription, ClaimStatus, ListDigest, Position, RequiredSpace, ServerChange, SessionId,
-    SessionOwner, SessionUpdate, Store, StoreLimits,
+    BusSubscription, ClaimStatus, EventBatch, EventId, ListDigest, Position, RequiredSpace,
+    ServerChange, SessionId, SessionOwner, SessionUpdate, Store, StoreLimits, StreamId,
 };
 
 const LONG: Duration = Duration::from_secs(3_600);
@@ -21,6 +21,7 @@ pub async fn concurrency(make: impl AsyncFn(StoreLimits) -> Store) {
     concurrent_evictions_remove_each_session_once(&make).await;
     an_expired_session_is_reported_to_one_caller(&make).await;
     a_reader_sees_each_event_once_and_in_order(&make).await;
+    an_orphan_is_closed_by_one_caller(&make).await;
     a_claim_is_granted_to_one_caller(&make).await;
     an_abandoned_claim_is_granted_to_one_other_caller(&make).await;
     changes_have_one_order(&make).await;
@@ -155,29 +156,41 @@ async fn a_reader_sees_each_event_once_and_in_order(make: &impl AsyncFn(StoreLim
     let owner = SessionOwner::caller("owner");
 
     let mut tasks = JoinSet::new();
-    for _ in 0..20 {
-        let stream = events.open_stream(&session, &owner).await.unwrap();
-        let mut last = events
-            .append(&session, &stream, Bytes::new())
-            .await
-            .unwrap();
+    for number in 1..=20 {
+        let stream = StreamId::new(number);
+        let opening = EventBatch {
+            head: Some(head(&owner, &[])),
+            first: 1,
+            events: &[Bytes::new()],
+            ..EventBatch::default()
+        };
+        events.append(&session, &stream, opening).await.unwrap();
+        let mut last = EventId {
+            stream,
+            sequence: 1,
+        };
         let (writer, reader) = (Arc::clone(&events), Arc::clone(&events));
         tasks.spawn(async move {
             for number in 0..COUNT {
-                let data = number.to_string().into();
-                writer.append(&session, &stream, data).await.unwrap();
+                let batch = EventBatch {
+                    first: u64::from(number) + 2,
+                    events: &[number.to_string().into()],
+                    end: number + 1 == COUNT,
+                    ..EventBatch::default()
+                };
+                writer.append(&session, &stream, batch).await.unwrap();
                 tokio::task::yield_now().await;
             }
-            writer.finish_stream(&session, &stream).await.unwrap();
         });
         tasks.spawn(async move {
             let mut seen = Vec::new();
             loop {
-                let replay = reader.replay_after(&session, &last).await.unwrap().unwrap();
+                let replay = reader.replay_after(&session, &last, 100).await;
+                let replay = replay.unwrap().unwrap();
                 assert!(!replay.lost);
                 last = replay.events.last().map_or(last, |event| event.id);
                 seen.extend(replay.events.into_iter().map(|event| event.data));
-                if replay.finished {
+                if replay.finished && !replay.more {
                     break;
                 }
                 tokio::task::yield_now().await;
@@ -189,6 +202,36 @@ async fn a_reader_sees_each_event_once_and_in_order(make: &impl AsyncFn(StoreLim
         });
     }
     tasks.join_all().await;
+}
+
+async fn an_orphan_is_closed_by_one_caller(make: &impl AsyncFn(StoreLimits) -> Store) {
+    let events = make(StoreLimits::default()).await.events;
+    let session = SessionId::generate().unwrap();
+    let head = head(&SessionOwner::caller("owner"), &[]);
+    let dead = head.writer;
+    for number in 1..=20 {
+        let stream = StreamId::new(number);
+        let opening = EventBatch {
+            head: Some(head.clone()),
+            first: 1,
+            events: &[Bytes::new()],
+            ..EventBatch::default()
+        };
+        events.append(&session, &stream, opening).await.unwrap();
+
+        let mut tasks = JoinSet::new();
+        for _ in 0..20 {
+            let events = Arc::clone(&events);
+            tasks.spawn(async move {
+                let last = ["stopped".into()];
+                let closed = events.close_orphan(&session, &stream, &dead, 0, &last);
+                closed.await.unwrap()
+            });
+        }
+        let closed = tasks.join_all().await;
+
+        assert_eq!(closed.iter().filter(|closed| **closed).count(), 1);
+    }
 }
 
 async fn a_claim_is_granted_to_one_caller(make: &impl AsyncFn(StoreLimits) -> Store) {

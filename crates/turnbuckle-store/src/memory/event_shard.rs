@@ -1,20 +1,23 @@
 //! One shard of the event log, with its own byte budget.
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{HashMap, VecDeque},
     hash::{BuildHasherDefault, Hasher},
 };
 
 use bytes::Bytes;
 use tokio::time::Instant;
+use turnbuckle_protocol::RequestId;
 
 use super::deadline;
 use crate::{
-    EventId, EventLimits, EventReplay, SessionId, SessionOwner, StoreError, StoredEvent, StreamId,
+    EventBatch, EventId, EventLimits, EventReplay, InstanceId, SessionId, SessionOwner, StoreError,
+    StoredEvent, StreamHead, StreamId, id::RandomIdHasher,
 };
 
-/// The approximate memory that a stream and an event use in addition to their data.
+/// The approximate memory that a stream, a request without a response and an event use in addition to their data.
 const STREAM_COST: usize = 256;
+const REQUEST_COST: usize = 32;
 const EVENT_COST: usize = 64;
 
 pub(super) struct EventShard {
@@ -22,22 +25,29 @@ pub(super) struct EventShard {
     budget: usize,
     used: usize,
     streams: StreamMap,
-    sessions: HashMap<SessionId, SessionStreams>,
+    /// The streams of each session, in the order in which they were opened.
+    sessions: HashMap<SessionId, VecDeque<StreamId>, BuildHasherDefault<RandomIdHasher>>,
     owners: OwnerLogs,
     /// Finished streams and the time of their removal, earliest first; may contain streams that were already removed.
-    finished: EvictionQueue<(StreamId, Instant)>,
+    finished: EvictionQueue<(StreamKey, Instant)>,
 }
 
-type StreamMap = HashMap<StreamId, StreamLog, BuildHasherDefault<StreamIdHasher>>;
+type StreamMap = HashMap<StreamKey, StreamLog, BuildHasherDefault<StreamKeyHasher>>;
 
-/// Hashes stream ids.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct StreamKey {
+    session: SessionId,
+    stream: StreamId,
+}
+
+/// Hashes stream keys.
 ///
-/// Ids are sequential, and a peer cannot choose them, only which of its own few stay open. It is enough that every
-/// bit of the id affects the hash.
+/// Servers choose both ids; a peer can only choose which of its own few streams stay open. It is enough that every bit
+/// of the ids affects the hash.
 #[derive(Default)]
-struct StreamIdHasher(u64);
+struct StreamKeyHasher(u64);
 
-impl Hasher for StreamIdHasher {
+impl Hasher for StreamKeyHasher {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.write_u64(u64::from(*byte));
@@ -52,13 +62,6 @@ impl Hasher for StreamIdHasher {
     fn finish(&self) -> u64 {
         self.0 ^ (self.0 >> 32)
     }
-}
-
-/// The streams of one session, oldest first. Each is in one of the two sets.
-#[derive(Default)]
-struct SessionStreams {
-    open: BTreeSet<StreamId>,
-    finished: BTreeSet<StreamId>,
 }
 
 /// The logs of all owners with streams.
@@ -77,13 +80,17 @@ struct OwnerLog {
     event_count: usize,
     used: usize,
     /// Events, oldest first; may contain events that were already removed.
-    events: EvictionQueue<(StreamId, u64)>,
+    events: EvictionQueue<(StreamKey, u64)>,
     /// Finished streams, oldest first; may contain streams that were already removed.
-    finished: EvictionQueue<StreamId>,
+    finished: EvictionQueue<StreamKey>,
 }
 
 struct StreamLog {
-    session: SessionId,
+    writer: InstanceId,
+    /// Requests without a response in the log.
+    unanswered: Vec<RequestId>,
+    /// The bytes that the stream uses without its events.
+    head_cost: usize,
     /// The index of its owner.
     owner: usize,
     /// Events by sequence number; gaps are ids without data.
@@ -94,7 +101,16 @@ struct StreamLog {
     last: u64,
     /// The last sequence number with removed data.
     lost: u64,
-    finished: bool,
+    end: StreamEnd,
+}
+
+/// Whether and how a stream has ended.
+#[derive(Clone, Copy, PartialEq)]
+enum StreamEnd {
+    Open,
+    Finished,
+    /// Another instance has finished it.
+    Orphaned,
 }
 
 impl EventShard {
@@ -104,135 +120,211 @@ impl EventShard {
             budget,
             used: 0,
             streams: StreamMap::default(),
-            sessions: HashMap::new(),
+            sessions: HashMap::default(),
             owners: OwnerLogs::default(),
             finished: EvictionQueue::default(),
         }
     }
 
-    pub(super) fn open_stream(
-        &mut self,
-        session: SessionId,
-        owner: &SessionOwner,
-        id: StreamId,
-    ) -> Result<(), StoreError> {
-        self.make_room_for_stream(&session)?;
-        self.used += STREAM_COST;
-        if !self.shrink_to_budget() {
-            self.used -= STREAM_COST;
-            return Err(StoreError::Full { what: "stream" });
-        }
-        let owner = self.owners.add_stream(owner);
-        self.streams.insert(id, StreamLog::new(session, owner));
-        self.sessions.entry(session).or_default().open.insert(id);
-        Ok(())
-    }
-
     pub(super) fn append(
         &mut self,
         session: &SessionId,
-        id: StreamId,
+        stream: StreamId,
+        batch: EventBatch<'_>,
+        now: Instant,
+    ) -> Result<(), StoreError> {
+        let key = StreamKey {
+            session: *session,
+            stream,
+        };
+        match (self.streams.get(&key), batch.head) {
+            (Some(known), head) => known.check_append(head, batch.first, batch.events)?,
+            (None, Some(head)) => self.open(key, head)?,
+            (None, None) => return Err(StoreError::Gone { what: "stream" }),
+        }
+        self.push(key, batch.first, batch.events);
+        if let Some(known) = self.streams.get_mut(&key) {
+            if !batch.answered.is_empty() {
+                known.unanswered.retain(|id| !batch.answered.contains(id));
+            }
+            if batch.end && known.end == StreamEnd::Open {
+                self.finish(key, StreamEnd::Finished, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends an event with the next number.
+    pub(super) fn append_next(
+        &mut self,
+        session: &SessionId,
+        stream: StreamId,
         data: Bytes,
     ) -> Result<EventId, StoreError> {
-        let stream = self
+        let key = StreamKey {
+            session: *session,
+            stream,
+        };
+        let open = self
             .streams
-            .get_mut(&id)
-            .filter(|stream| stream.session == *session && !stream.finished)
-            .ok_or(StoreError::Gone { what: "stream" })?;
-        stream.last += 1;
-        let sequence = stream.last;
-        if !data.is_empty() {
-            let (cost, count) = (stream.cost, stream.log.len());
-            stream.push(sequence, data);
-            stream.trim(&self.limits);
-            self.used = self.used - cost + stream.cost;
-            let owner = stream.owner;
-            let owner_log = &mut self.owners.logs[owner];
-            owner_log.used = owner_log.used - cost + stream.cost;
-            owner_log.event_count = owner_log.event_count - count + stream.log.len();
-            owner_log.events.push((id, sequence));
-            self.shrink_to_budget();
-            let owner_log = &mut self.owners.logs[owner];
-            owner_log
-                .events
-                .compact(owner_log.event_count, |(id, sequence)| {
-                    has_event(&self.streams, *id, *sequence)
-                });
-        }
-        Ok(EventId {
-            stream: id,
-            sequence,
-        })
+            .get(&key)
+            .filter(|stream| stream.end == StreamEnd::Open);
+        let last = open.ok_or(StoreError::Gone { what: "stream" })?.last;
+        let sequence = last.saturating_add(1);
+        self.push(key, sequence, &[data]);
+        Ok(EventId { stream, sequence })
     }
 
-    pub(super) fn replay_after(&self, session: &SessionId, last: &EventId) -> Option<EventReplay> {
-        let stream = self.streams.get(&last.stream)?;
-        let is_assigned = (1..=stream.last).contains(&last.sequence);
-        if stream.session != *session || !is_assigned {
+    pub(super) fn replay_after(
+        &self,
+        session: &SessionId,
+        last: &EventId,
+        limit: usize,
+    ) -> Option<EventReplay> {
+        let stream = self.streams.get(&StreamKey {
+            session: *session,
+            stream: last.stream,
+        })?;
+        let is_assigned = last.sequence <= stream.last || stream.end == StreamEnd::Open;
+        if last.sequence == 0 || !is_assigned {
             return None;
         }
-        Some(stream.replay(last))
+        Some(stream.replay(last, limit))
     }
 
-    pub(super) fn finish_stream(&mut self, session: &SessionId, id: StreamId, now: Instant) {
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
+    pub(super) fn close_orphan(
+        &mut self,
+        session: &SessionId,
+        stream: StreamId,
+        dead: &InstanceId,
+        after: u64,
+        events: &[Bytes],
+        now: Instant,
+    ) -> bool {
+        let key = StreamKey {
+            session: *session,
+            stream,
         };
-        if stream.session != *session || stream.finished {
-            return;
-        }
-        stream.finished = true;
-        if let Some(streams_of_session) = self.sessions.get_mut(session) {
-            streams_of_session.open.remove(&id);
-            streams_of_session.finished.insert(id);
-        }
-        let owner_log = &mut self.owners.logs[stream.owner];
-        owner_log.finished.push(id);
-        owner_log
-            .finished
-            .compact(owner_log.stream_count, |id| self.streams.contains_key(id));
-        let drop_at = deadline(now, self.limits.retention);
-        self.finished.push((id, drop_at));
-        self.finished
-            .compact(self.streams.len(), |(id, _)| self.streams.contains_key(id));
+        let Some(orphan) = self
+            .streams
+            .get_mut(&key)
+            .filter(|stream| stream.end == StreamEnd::Open && stream.writer == *dead)
+        else {
+            return false;
+        };
+        let first = orphan.last.max(after).saturating_add(1);
+        self.push(key, first, events);
+        self.finish(key, StreamEnd::Orphaned, now);
+        true
     }
 
     pub(super) fn remove_session(&mut self, session: &SessionId) {
-        let Some(SessionStreams { open, finished }) = self.sessions.remove(session) else {
-            return;
-        };
-        for id in open.into_iter().chain(finished) {
-            self.drop_stream(id);
+        for stream in self.sessions.remove(session).unwrap_or_default() {
+            let session = *session;
+            self.drop_stream(StreamKey { session, stream });
         }
     }
 
-    /// Returns whether there are streams that may have expired.
-    pub(super) fn has_finished_streams(&self) -> bool {
-        !self.finished.is_empty()
+    fn open(&mut self, key: StreamKey, head: StreamHead) -> Result<(), StoreError> {
+        self.make_room_for_stream(&key.session)?;
+        let stream = StreamLog::new(head.writer, head.requests);
+        self.used += stream.head_cost;
+        if !self.shrink_to_budget() {
+            self.used -= stream.head_cost;
+            return Err(StoreError::Full { what: "stream" });
+        }
+        let owner = self.owners.add_stream(&head.owner, stream.head_cost);
+        self.streams.insert(key, StreamLog { owner, ..stream });
+        self.sessions
+            .entry(key.session)
+            .or_default()
+            .push_back(key.stream);
+        Ok(())
+    }
+
+    /// Adds the events that are not in the log to an open stream.
+    fn push(&mut self, key: StreamKey, first: u64, events: &[Bytes]) {
+        let Some(stream) = self.streams.get_mut(&key) else {
+            return;
+        };
+        if stream.end != StreamEnd::Open || events.is_empty() {
+            return;
+        }
+        let (cost, count) = (stream.cost, stream.log.len());
+        if first > stream.last.saturating_add(1) {
+            stream.lost = first - 1;
+        }
+        let owner = stream.owner;
+        let owner_log = &mut self.owners.logs[owner];
+        for (offset, data) in (0..).zip(events) {
+            let sequence = first.saturating_add(offset);
+            if sequence > stream.last {
+                stream.last = sequence;
+                if !data.is_empty() {
+                    stream.push(sequence, data.clone());
+                    owner_log.events.push((key, sequence));
+                }
+            }
+        }
+        stream.trim(&self.limits);
+        self.used = self.used - cost + stream.cost;
+        owner_log.used = owner_log.used - cost + stream.cost;
+        owner_log.event_count = owner_log.event_count - count + stream.log.len();
+        self.shrink_to_budget();
+        let owner_log = &mut self.owners.logs[owner];
+        owner_log
+            .events
+            .compact(owner_log.event_count, |(key, sequence)| {
+                has_event(&self.streams, *key, *sequence)
+            });
+    }
+
+    fn finish(&mut self, key: StreamKey, end: StreamEnd, now: Instant) {
+        let Some(stream) = self.streams.get_mut(&key) else {
+            return;
+        };
+        stream.end = end;
+        stream.unanswered = Vec::new();
+        let owner_log = &mut self.owners.logs[stream.owner];
+        owner_log.finished.push(key);
+        owner_log
+            .finished
+            .compact(owner_log.stream_count, |key| self.streams.contains_key(key));
+        let drop_at = deadline(now, self.limits.retention);
+        self.finished.push((key, drop_at));
+        self.finished.compact(self.streams.len(), |(key, _)| {
+            self.streams.contains_key(key)
+        });
     }
 
     /// Removes finished streams after their retention time.
     pub(super) fn expire(&mut self, now: Instant) {
-        while let Some((id, _)) = self.finished.pop_if(|(_, drop_at)| *drop_at <= now) {
-            self.drop_stream(id);
+        while let Some((key, _)) = self.finished.pop_if(|(_, drop_at)| *drop_at <= now) {
+            self.drop_stream(key);
         }
     }
 
     /// Ensures that the session may open one more stream.
     fn make_room_for_stream(&mut self, session: &SessionId) -> Result<(), StoreError> {
         let limit = self.limits.max_streams;
-        let (count, oldest) = self
+        let Some(streams) = self
             .sessions
             .get(session)
-            .map_or((0, None), |streams_of_session| {
-                let count = streams_of_session.open.len() + streams_of_session.finished.len();
-                (count, streams_of_session.finished.first().copied())
-            });
-        if count < limit {
+            .filter(|streams| streams.len() >= limit)
+        else {
             return Ok(());
-        }
+        };
+        let mut keys = streams.iter().map(|stream| StreamKey {
+            session: *session,
+            stream: *stream,
+        });
         let what = "open streams";
-        let oldest = oldest.ok_or(StoreError::TooMany { what, limit })?;
+        let oldest = keys
+            .find(|key| {
+                let stream = self.streams.get(key);
+                stream.is_some_and(|stream| stream.end != StreamEnd::Open)
+            })
+            .ok_or(StoreError::TooMany { what, limit })?;
         self.drop_stream(oldest);
         Ok(())
     }
@@ -254,21 +346,21 @@ impl EventShard {
     fn shrink_owner(&mut self, owner: usize, target: usize) {
         while self.used > self.budget && self.owners.logs[owner].used >= target {
             let owner_log = &mut self.owners.logs[owner];
-            if let Some((id, sequence)) = owner_log.events.pop() {
-                self.drop_event(id, sequence);
-            } else if let Some(id) = owner_log.finished.pop() {
-                self.drop_stream(id);
+            if let Some((key, sequence)) = owner_log.events.pop() {
+                self.drop_event(key, sequence);
+            } else if let Some(key) = owner_log.finished.pop() {
+                self.drop_stream(key);
             } else {
                 return;
             }
         }
     }
 
-    fn drop_event(&mut self, id: StreamId, sequence: u64) {
-        if !has_event(&self.streams, id, sequence) {
+    fn drop_event(&mut self, key: StreamKey, sequence: u64) {
+        if !has_event(&self.streams, key, sequence) {
             return;
         }
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.streams.get_mut(&key) {
             let before = stream.cost;
             stream.pop();
             self.used = self.used - before + stream.cost;
@@ -278,38 +370,39 @@ impl EventShard {
         }
     }
 
-    fn drop_stream(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.remove(&id) else {
+    fn drop_stream(&mut self, key: StreamKey) {
+        let Some(stream) = self.streams.remove(&key) else {
             return;
         };
-        self.used -= STREAM_COST + stream.cost;
+        self.used -= stream.head_cost + stream.cost;
         self.owners.remove_stream(&stream);
-        if let Some(streams_of_session) = self.sessions.get_mut(&stream.session) {
-            streams_of_session.open.remove(&id);
-            streams_of_session.finished.remove(&id);
-            if streams_of_session.open.is_empty() && streams_of_session.finished.is_empty() {
-                self.sessions.remove(&stream.session);
+        if let Some(streams) = self.sessions.get_mut(&key.session) {
+            if let Some(at) = streams.iter().position(|stream| *stream == key.stream) {
+                streams.remove(at);
+            }
+            if streams.is_empty() {
+                self.sessions.remove(&key.session);
             }
         }
     }
 }
 
 /// Returns whether the data of this event is still stored. A log removes its oldest events first.
-fn has_event(streams: &StreamMap, id: StreamId, sequence: u64) -> bool {
-    let oldest = streams.get(&id).and_then(|stream| stream.log.front());
+fn has_event(streams: &StreamMap, key: StreamKey, sequence: u64) -> bool {
+    let oldest = streams.get(&key).and_then(|stream| stream.log.front());
     oldest.is_some_and(|(oldest, _)| *oldest <= sequence)
 }
 
 impl OwnerLogs {
     /// Counts a new stream of an owner, and returns the index of the owner.
-    fn add_stream(&mut self, owner: &SessionOwner) -> usize {
+    fn add_stream(&mut self, owner: &SessionOwner, cost: usize) -> usize {
         let index = match self.indices.get(owner) {
             Some(index) => *index,
             None => self.add_owner(owner),
         };
         let owner_log = &mut self.logs[index];
         owner_log.stream_count += 1;
-        owner_log.used += STREAM_COST;
+        owner_log.used += cost;
         index
     }
 
@@ -334,7 +427,7 @@ impl OwnerLogs {
         let owner_log = &mut self.logs[stream.owner];
         owner_log.stream_count -= 1;
         owner_log.event_count -= stream.log.len();
-        owner_log.used -= STREAM_COST + stream.cost;
+        owner_log.used -= stream.head_cost + stream.cost;
         if owner_log.stream_count == 0 {
             self.indices.remove(&owner_log.owner);
             owner_log.events = EvictionQueue::default();
@@ -377,15 +470,43 @@ impl OwnerLog {
 }
 
 impl StreamLog {
-    fn new(session: SessionId, owner: usize) -> Self {
+    fn new(writer: InstanceId, unanswered: Vec<RequestId>) -> Self {
+        let requests: usize = unanswered
+            .iter()
+            .map(|id| REQUEST_COST + id.raw().len())
+            .sum();
         Self {
-            session,
-            owner,
+            writer,
+            unanswered,
+            head_cost: STREAM_COST + requests,
+            owner: 0,
             log: VecDeque::new(),
             cost: 0,
             last: 0,
             lost: 0,
-            finished: false,
+            end: StreamEnd::Open,
+        }
+    }
+
+    /// Fails unless the stream accepts these events, or they repeat an append of its writer.
+    fn check_append(
+        &self,
+        head: Option<StreamHead>,
+        first: u64,
+        events: &[Bytes],
+    ) -> Result<(), StoreError> {
+        let is_writer = head.is_none_or(|head| head.writer == self.writer);
+        let next = first.saturating_add(events.len() as u64);
+        let is_repeated = events.is_empty() || next <= self.last.saturating_add(1);
+        let accepts = match self.end {
+            StreamEnd::Open => true,
+            StreamEnd::Finished => is_repeated,
+            StreamEnd::Orphaned => false,
+        };
+        if is_writer && accepts {
+            Ok(())
+        } else {
+            Err(StoreError::Gone { what: "stream" })
         }
     }
 
@@ -415,11 +536,12 @@ impl StreamLog {
         self.cost - EVENT_COST * self.log.len()
     }
 
-    fn replay(&self, last: &EventId) -> EventReplay {
+    fn replay(&self, last: &EventId, limit: usize) -> EventReplay {
         let seen = self
             .log
             .partition_point(|(sequence, _)| *sequence <= last.sequence);
-        let missed = self.log.range(seen..).map(|(sequence, data)| StoredEvent {
+        let missed = self.log.range(seen..).take(limit);
+        let missed = missed.map(|(sequence, data)| StoredEvent {
             id: EventId {
                 stream: last.stream,
                 sequence: *sequence,
@@ -429,8 +551,12 @@ impl StreamLog {
         EventReplay {
             stream: last.stream,
             events: missed.collect(),
-            finished: self.finished,
+            more: self.log.len() - seen > limit,
+            last: self.last,
+            finished: self.end != StreamEnd::Open,
             lost: last.sequence < self.lost,
+            writer: self.writer,
+            unanswered: self.unanswered.clone(),
         }
     }
 }

@@ -2,10 +2,7 @@
 
 use std::{
     hash::{BuildHasher, BuildHasherDefault},
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, MutexGuard},
 };
 
 use bytes::Bytes;
@@ -13,8 +10,8 @@ use tokio::time::Instant;
 
 use super::{event_shard::EventShard, lock, ready};
 use crate::{
-    BoxFuture, EventId, EventLimits, EventReplay, EventStore, SessionId, SessionOwner, StoreError,
-    StreamId, id::RandomIdHasher,
+    BoxFuture, EventBatch, EventId, EventLimits, EventReplay, EventStore, InstanceId, SessionId,
+    StoreError, StreamId, id::RandomIdHasher,
 };
 
 /// An [`EventStore`] in the memory of this process.
@@ -24,7 +21,6 @@ use crate::{
 /// alive that it is a slice of, so append data that owns its buffer.
 pub struct MemoryEventStore {
     shards: Box<[Mutex<EventShard>]>,
-    next_stream: AtomicU64,
 }
 
 impl MemoryEventStore {
@@ -35,13 +31,12 @@ impl MemoryEventStore {
         let shards = (0..count).map(|_| Mutex::new(EventShard::new(limits.clone(), budget)));
         Self {
             shards: shards.collect(),
-            next_stream: AtomicU64::new(1),
         }
     }
 
     /// Locks the shard of this session and removes its expired streams.
-    fn shard(&self, session: &SessionId) -> MutexGuard<'_, EventShard> {
-        self.shard_at(self.shard_index(session))
+    fn shard(&self, session: &SessionId, now: Instant) -> MutexGuard<'_, EventShard> {
+        self.shard_at(self.shard_index(session), now)
     }
 
     /// Returns the index of the shard of this session.
@@ -60,25 +55,24 @@ impl MemoryEventStore {
         let indices = streams.iter().map(|(session, _)| self.shard_index(session));
         let mut order: Vec<(usize, usize)> = indices.zip(0..).collect();
         order.sort_unstable();
+        let now = Instant::now();
         // Cloned in advance: updating the reference count between appends would serialize them.
         let mut copies = vec![data; streams.len()].into_iter();
         let gone = || Err(StoreError::Gone { what: "stream" });
         let mut appended: Vec<_> = std::iter::repeat_with(gone).take(streams.len()).collect();
         for group in order.chunk_by(|(one, _), (other, _)| one == other) {
-            let mut shard = self.shard_at(group[0].0);
+            let mut shard = self.shard_at(group[0].0, now);
             for ((_, at), copy) in group.iter().zip(&mut copies) {
                 let (session, stream) = &streams[*at];
-                appended[*at] = shard.append(session, *stream, copy);
+                appended[*at] = shard.append_next(session, *stream, copy);
             }
         }
         appended
     }
 
-    fn shard_at(&self, shard_index: usize) -> MutexGuard<'_, EventShard> {
+    fn shard_at(&self, shard_index: usize, now: Instant) -> MutexGuard<'_, EventShard> {
         let mut shard = lock(&self.shards[shard_index]);
-        if shard.has_finished_streams() {
-            shard.expire(Instant::now());
-        }
+        shard.expire(now);
         shard
     }
 }
@@ -92,25 +86,17 @@ fn shard_count(limits: &EventLimits) -> usize {
 }
 
 impl EventStore for MemoryEventStore {
-    fn open_stream<'a>(
-        &'a self,
-        session: &'a SessionId,
-        owner: &'a SessionOwner,
-    ) -> BoxFuture<'a, Result<StreamId, StoreError>> {
-        ready(move || {
-            let stream = StreamId::new(self.next_stream.fetch_add(1, Ordering::Relaxed));
-            self.shard(session).open_stream(*session, owner, stream)?;
-            Ok(stream)
-        })
-    }
-
     fn append<'a>(
         &'a self,
         session: &'a SessionId,
         stream: &'a StreamId,
-        data: Bytes,
-    ) -> BoxFuture<'a, Result<EventId, StoreError>> {
-        ready(move || self.shard(session).append(session, *stream, data))
+        batch: EventBatch<'a>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        ready(move || {
+            let now = Instant::now();
+            let mut shard = self.shard(session, now);
+            shard.append(session, *stream, batch, now)
+        })
     }
 
     fn append_to_all<'a>(
@@ -125,19 +111,26 @@ impl EventStore for MemoryEventStore {
         &'a self,
         session: &'a SessionId,
         last: &'a EventId,
+        limit: usize,
     ) -> BoxFuture<'a, Result<Option<EventReplay>, StoreError>> {
-        ready(move || Ok(self.shard(session).replay_after(session, last)))
+        ready(move || {
+            let shard = self.shard(session, Instant::now());
+            Ok(shard.replay_after(session, last, limit))
+        })
     }
 
-    fn finish_stream<'a>(
+    fn close_orphan<'a>(
         &'a self,
         session: &'a SessionId,
         stream: &'a StreamId,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        dead: &'a InstanceId,
+        after: u64,
+        events: &'a [Bytes],
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
         ready(move || {
-            self.shard(session)
-                .finish_stream(session, *stream, Instant::now());
-            Ok(())
+            let now = Instant::now();
+            let mut shard = self.shard(session, now);
+            Ok(shard.close_orphan(session, *stream, dead, after, events, now))
         })
     }
 
@@ -146,7 +139,7 @@ impl EventStore for MemoryEventStore {
         session: &'a SessionId,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         ready(move || {
-            self.shard(session).remove_session(session);
+            self.shard(session, Instant::now()).remove_session(session);
             Ok(())
         })
     }

@@ -2,6 +2,7 @@
 
 mod broken_buses;
 mod broken_control_logs;
+mod broken_event_stores;
 mod broken_registries;
 mod broken_sessions;
 mod broken_task_stores;

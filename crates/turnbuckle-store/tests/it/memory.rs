@@ -1,10 +1,7 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
-use turnbuckle_store::{
-    BoxFuture, EventId, EventReplay, EventStore, SessionId, SessionOwner, Store, StoreError,
-    StoreLimits, StreamId, conformance,
-};
+use turnbuckle_store::{Store, StoreError, StoreLimits, conformance};
 
 async fn memory(limits: StoreLimits) -> Store {
     Store::memory_with(limits)
@@ -18,65 +15,6 @@ async fn sessions() {
 #[tokio::test(start_paused = true)]
 async fn events() {
     conformance::events(memory).await;
-}
-
-/// A log that uses the default implementation of `append_to_all`.
-struct DefaultAppend(Arc<dyn EventStore>);
-
-impl EventStore for DefaultAppend {
-    fn open_stream<'a>(
-        &'a self,
-        session: &'a SessionId,
-        owner: &'a SessionOwner,
-    ) -> BoxFuture<'a, Result<StreamId, StoreError>> {
-        self.0.open_stream(session, owner)
-    }
-
-    fn append<'a>(
-        &'a self,
-        session: &'a SessionId,
-        stream: &'a StreamId,
-        data: Bytes,
-    ) -> BoxFuture<'a, Result<EventId, StoreError>> {
-        self.0.append(session, stream, data)
-    }
-
-    fn replay_after<'a>(
-        &'a self,
-        session: &'a SessionId,
-        last: &'a EventId,
-    ) -> BoxFuture<'a, Result<Option<EventReplay>, StoreError>> {
-        self.0.replay_after(session, last)
-    }
-
-    fn finish_stream<'a>(
-        &'a self,
-        session: &'a SessionId,
-        stream: &'a StreamId,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.0.finish_stream(session, stream)
-    }
-
-    fn remove_session<'a>(
-        &'a self,
-        session: &'a SessionId,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.0.remove_session(session)
-    }
-
-    fn sweep(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.0.sweep()
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn events_of_a_log_with_the_default_append_to_all() {
-    conformance::events(async |limits| {
-        let mut store = Store::memory_with(limits);
-        store.events = Arc::new(DefaultAppend(store.events));
-        store
-    })
-    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -99,9 +99,8 @@ async fn a_stream_lost_by_the_store_ends_and_another_gets_the_change() {
     let older = open(&active).await.attach();
     let newer = open(&active).await;
     let reader = newer.attach();
-    let events = &endpoint.server.store_ref().events;
-    let (session_id, stream) = (&active.session_id, &newer.stream);
-    events.finish_stream(session_id, stream).await.unwrap();
+    let store = endpoint.server.store_ref();
+    finish_in_log(store, &active.session_id, &newer).await;
 
     let subscribers = endpoint.active_sessions.subscribers();
     notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
@@ -119,11 +118,8 @@ async fn a_lost_stream_is_detected_on_direct_delivery() {
     let subscribers = endpoint.active_sessions.subscribers();
     notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
     assert!(has_event(&reader));
-    let events = &endpoint.server.store_ref().events;
-    events
-        .finish_stream(&active.session_id, &channel.stream)
-        .await
-        .unwrap();
+    let store = endpoint.server.store_ref();
+    finish_in_log(store, &active.session_id, &channel).await;
 
     notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
 

@@ -3,10 +3,11 @@
 use std::{
     collections::VecDeque,
     future::poll_fn,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
+use turnbuckle_protocol::RequestId;
 
 use crate::{
     lifecycle::runtime::InFlightGuard,
@@ -19,6 +20,8 @@ pub(crate) struct CallSet {
     /// Messages to send before the responses, in order.
     messages: VecDeque<Bytes>,
     responses: Vec<FinalResponse>,
+    /// The ids of the calls of a batch that have finished, until they are taken.
+    answered: Vec<RequestId>,
     is_batch: bool,
     /// Index of the call to poll first, so that a call with many messages does not starve the others.
     next_index: usize,
@@ -45,12 +48,11 @@ pub(crate) enum CallSetEvent {
 }
 
 impl CallSet {
-    /// Creates a set of one running call that this task has just polled; `first_message` is the message that it has
-    /// already sent.
+    /// Creates a set of one running call that this task has just polled; `messages` are those that it has already sent.
     pub(crate) fn single(
         running_request: RunningRequest,
         in_flight_guard: InFlightGuard,
-        first_message: Option<Bytes>,
+        messages: Vec<Bytes>,
     ) -> Self {
         let call = RunningCall {
             running_request,
@@ -58,9 +60,10 @@ impl CallSet {
         };
         Self {
             calls: vec![call],
-            was_polled: first_message.is_none(),
-            messages: first_message.into_iter().collect(),
+            was_polled: messages.is_empty(),
+            messages: messages.into(),
             responses: Vec::new(),
+            answered: Vec::new(),
             is_batch: false,
             next_index: 0,
         }
@@ -72,6 +75,7 @@ impl CallSet {
             calls: Vec::new(),
             messages: VecDeque::new(),
             responses: Vec::new(),
+            answered: Vec::new(),
             is_batch: true,
             next_index: 0,
             was_polled: false,
@@ -134,11 +138,11 @@ impl CallSet {
                 RequestEvent::Response(final_response) => {
                     let final_response = self.enforce_batch_limit(index, final_response);
                     self.responses.push(final_response);
-                    self.calls.swap_remove(index);
+                    self.remove_call(index);
                 }
                 RequestEvent::Cancelled(rest) => {
                     self.messages.extend(rest);
-                    self.calls.swap_remove(index);
+                    self.remove_call(index);
                 }
             }
             return Poll::Ready(CallSetEvent::CallFinished);
@@ -148,6 +152,38 @@ impl CallSet {
         } else {
             Poll::Pending
         }
+    }
+
+    /// Returns the next event that is ready without running a handler.
+    pub(crate) fn next_ready(&mut self) -> Option<CallSetEvent> {
+        let needs_handler = |call: &RunningCall| call.running_request.needs_handler();
+        if self.messages.is_empty() && self.calls.iter().any(needs_handler) {
+            return None;
+        }
+        match self.poll_next(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(event) => Some(event),
+            Poll::Pending => None,
+        }
+    }
+
+    fn remove_call(&mut self, index: usize) {
+        let call = self.calls.swap_remove(index);
+        if self.is_batch {
+            self.answered.push(call.running_request.id().clone());
+        }
+    }
+
+    /// Returns the ids of the calls that have not finished.
+    pub(crate) fn running_ids(&self) -> Vec<RequestId> {
+        let calls = self.calls.iter();
+        calls
+            .map(|call| call.running_request.id().clone())
+            .collect()
+    }
+
+    /// Takes the ids of the calls of a batch that have finished since the last call.
+    pub(crate) fn take_answered(&mut self) -> Vec<RequestId> {
+        std::mem::take(&mut self.answered)
     }
 
     /// Returns the response of a call, or an error if the batch would exceed its size limit.
@@ -165,10 +201,14 @@ impl CallSet {
     }
 
     /// Takes the responses collected so far.
-    pub(crate) fn take_responses(&mut self) -> impl Iterator<Item = Bytes> + use<> {
+    pub(crate) fn take_responses(&mut self) -> Vec<FinalResponse> {
         std::mem::take(&mut self.responses)
-            .into_iter()
-            .map(|final_response| final_response.body.into_bytes())
+    }
+
+    /// Puts responses back that could not be sent on a stream.
+    pub(crate) fn restore_responses(&mut self, mut responses: Vec<FinalResponse>) {
+        responses.append(&mut self.responses);
+        self.responses = responses;
     }
 
     /// Returns all responses as one body, or `None` if every call was cancelled.

@@ -1,8 +1,13 @@
 //! POST requests of a session, and `initialize`.
 
-use std::{future::poll_fn, sync::Arc, task::Poll};
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
 
 use ::http::{HeaderValue, Response, StatusCode};
+use bytes::Bytes;
 use turnbuckle_protocol::{
     RequestId, RpcError,
     jsonrpc::{Incoming, MalformedMessage, Message, Notification, Request},
@@ -176,15 +181,30 @@ async fn run_call(
     let runtime = &active_session.session.runtime;
     // Most calls finish here, so only the others are tracked, below. Two concurrent calls with the same id can both run up to
     // their first pause; then one of them is rejected and the other continues.
-    let first_message = match poll_fn(|cx| Poll::Ready(running_request.poll_event(cx))).await {
+    let mut messages = Vec::new();
+    match poll_fn(|cx| Poll::Ready(running_request.poll_event(cx))).await {
         Poll::Ready(RequestEvent::Response(final_response)) => {
             runtime.note_first_response();
             head.connection.return_session(active_session);
             return responses::rpc_response(final_response);
         }
-        Poll::Ready(RequestEvent::Message(message)) => Some(message),
-        Poll::Ready(RequestEvent::Cancelled(_)) | Poll::Pending => None,
-    };
+        Poll::Ready(RequestEvent::Message(message)) => {
+            messages.reserve(MAX_MESSAGES_AT_ONCE);
+            messages.push(message);
+            if let Some(final_response) = finish_now(&mut running_request, &mut messages) {
+                let connection = &head.connection;
+                let response = session_response::respond_finished(
+                    messages,
+                    final_response,
+                    record,
+                    active_session,
+                    connection,
+                );
+                return Box::pin(response).await;
+            }
+        }
+        Poll::Ready(RequestEvent::Cancelled(_)) | Poll::Pending => {}
+    }
     let in_flight_guard = match active_session
         .session
         .runtime
@@ -195,7 +215,7 @@ async fn run_call(
             return responses::rpc_error(StatusCode::BAD_REQUEST, Some(&request.id), &error);
         }
     };
-    let calls = CallSet::single(running_request, in_flight_guard, first_message);
+    let calls = CallSet::single(running_request, in_flight_guard, messages);
     permit.count_for(head);
     Box::pin(session_response::run_detached(
         calls,
@@ -204,6 +224,28 @@ async fn run_call(
         permit,
     ))
     .await
+}
+
+/// Maximum number of messages of a call that has finished without waiting, and the response is sent with them.
+const MAX_MESSAGES_AT_ONCE: usize = 8;
+
+/// Takes the messages that a call has sent, and its response if it has finished. Does not run the handler.
+fn finish_now(
+    running_request: &mut RunningRequest,
+    messages: &mut Vec<Bytes>,
+) -> Option<FinalResponse> {
+    while !running_request.needs_handler() && messages.len() < MAX_MESSAGES_AT_ONCE {
+        match running_request.poll_event(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(RequestEvent::Message(message)) => messages.push(message),
+            Poll::Ready(RequestEvent::Response(final_response)) => return Some(final_response),
+            Poll::Ready(RequestEvent::Cancelled(rest)) => {
+                messages.extend(rest);
+                return None;
+            }
+            Poll::Pending => return None,
+        }
+    }
+    None
 }
 
 /// Starts a request. Its session update must be stored before it runs.

@@ -7,7 +7,7 @@
 use std::{
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::Pin,
+    pin::{Pin, pin},
     task::{Context, Poll},
 };
 
@@ -18,16 +18,17 @@ use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
 };
-use turnbuckle_store::{SessionOwner, SessionRecord};
+use turnbuckle_store::{EventBatch, SessionOwner, SessionRecord, StoreError};
 
 use crate::{
     http::{
         body::ResponseBody,
+        connection::ConnectionHandle,
         endpoint::InFlightPermit,
         post::call_set::{CallSet, CallSetEvent},
         responses::{self, event_stream},
         session::{ActiveSessionGuard, SessionRefresher},
-        stream::{ResumableStream, StreamWriter},
+        stream::{CallStreamWriter, ResumableStream, StreamOpening, encode_finished, first_event},
     },
     lifecycle::{RevisionRules, session},
     request::FinalResponse,
@@ -137,42 +138,150 @@ struct SessionResponse {
     _permit: InFlightPermit,
 }
 
+/// What the calls have sent and the writer has not got yet.
+#[derive(Default)]
+struct CallOutput {
+    messages: Vec<Bytes>,
+    responses: Vec<FinalResponse>,
+    /// Set if the client's connection is to be closed after these.
+    closes_stream: bool,
+    /// Set once all calls have finished.
+    is_last: bool,
+}
+
+/// Maximum number of messages and responses that are appended to the log together.
+const MAX_BATCH: usize = 64;
+
+impl CallOutput {
+    fn is_full(&self) -> bool {
+        self.is_last || self.messages.len() + self.responses.len() >= MAX_BATCH
+    }
+}
+
 impl SessionResponse {
     async fn run(mut self, mode_sender: oneshot::Sender<ResponseMode>) {
-        let Some((first, closes_stream)) = self.run_until_streaming().await else {
+        let Some(mut output) = self.run_until_streaming().await else {
             return self.send_json(mode_sender);
         };
-        let writer = match StreamWriter::open(&self.active, &self.owner).await {
-            Ok(writer) => writer,
-            Err(error) => {
-                if let Some(suppressed) =
-                    self.active.endpoint.log_limiters.stream_rejected.try_pass()
-                {
-                    tracing::warn!(%error, suppressed, "cannot open a stream; messages before the response are dropped");
-                }
-                while !matches!(self.calls.next().await, CallSetEvent::Done) {}
-                return self.send_json(mode_sender);
-            }
+        self.collect_ready(&mut output);
+        let opening = StreamOpening {
+            owner: self.owner.clone(),
+            requests: self.calls.running_ids(),
         };
-        let stream = ResumableStream::new(
-            self.active.clone(),
-            Some(writer.channel.attach()),
-            writer.start,
-        )
-        .with_prelude(self.rules.sends_priming_event);
+        let mut writer = CallStreamWriter::new(self.active.clone(), opening);
+        let reader = writer.channel.attach();
+        let mut next = CallOutput::default();
+        let mut responses = std::mem::take(&mut output.responses);
+        let bodies = responses.iter_mut().map(take_body);
+        writer.add(
+            output.messages.drain(..).chain(bodies),
+            self.calls.take_answered(),
+        );
+        if output.is_last {
+            writer.end();
+        }
+        if let Err(error) = self.flush(&mut writer, &mut next).await {
+            log_rejected_stream(&self.active, &error);
+            restore_bodies(&mut responses, writer.take_events().collect());
+            responses.append(&mut next.responses);
+            self.calls.restore_responses(responses);
+            while !matches!(self.calls.next().await, CallSetEvent::Done) {}
+            return self.send_json(mode_sender);
+        }
+        let stream = ResumableStream::of_new(self.active.clone(), reader, writer.start())
+            .with_prelude(self.rules.sends_priming_event);
+        if output.closes_stream {
+            writer.channel.close_reader();
+        }
         let mode = ResponseMode::Stream(Box::new(stream));
-        if mode_sender.send(mode).is_ok() {
+        if mode_sender.send(mode).is_ok() && !writer.is_closed() {
             // The connection sends the stream from here on, and a task goes on with the calls.
             wait_for_task().await;
         }
-        if closes_stream {
-            writer.channel.close_reader();
+        self.write_stream(&mut writer, next).await;
+    }
+
+    /// Writes what the calls send until they have finished and everything is in the log.
+    async fn write_stream(&mut self, writer: &mut CallStreamWriter, mut next: CallOutput) {
+        while !writer.has_ended() {
+            writer.channel.wait_for_room().await;
+            let mut output = std::mem::take(&mut next);
+            self.wait_for_output(writer, &mut output).await;
+            let bodies = output.responses.iter_mut().map(take_body);
+            writer.add(
+                output.messages.into_iter().chain(bodies),
+                self.calls.take_answered(),
+            );
+            if output.is_last {
+                writer.end();
+            }
+            // The stream is open, so it is not rejected.
+            let _ = self.flush(writer, &mut next).await;
+            if output.closes_stream {
+                writer.channel.close_reader();
+            }
         }
-        for message in first.into_iter().chain(self.calls.take_responses()) {
-            writer.send(message).await;
+        writer.append_later().await;
+    }
+
+    /// Waits until there is something to write, or events have to be appended again.
+    async fn wait_for_output(&mut self, writer: &CallStreamWriter, output: &mut CallOutput) {
+        if output.messages.is_empty() && output.responses.is_empty() && !output.is_full() {
+            let event = match writer.retry_at() {
+                None => self.calls.next().await,
+                Some(at) => match timeout_at(at, self.calls.next()).await {
+                    Ok(event) => event,
+                    Err(_) => return,
+                },
+            };
+            self.take_event(event, output);
         }
-        self.stream(&writer).await;
-        writer.close().await;
+        self.collect_ready(output);
+    }
+
+    /// Appends what the writer has. If the store is slow, the calls continue, and `next` gets what they send.
+    async fn flush(
+        &mut self,
+        writer: &mut CallStreamWriter,
+        next: &mut CallOutput,
+    ) -> Result<(), StoreError> {
+        let mut flush = pin!(writer.flush());
+        poll_fn(|cx| {
+            if let Poll::Ready(flushed) = flush.as_mut().poll(cx) {
+                return Poll::Ready(flushed);
+            }
+            while !next.is_full()
+                && let Poll::Ready(event) = self.calls.poll_next(cx)
+            {
+                self.take_event(event, next);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Takes everything that is ready without running a handler.
+    fn collect_ready(&mut self, output: &mut CallOutput) {
+        while !output.is_full()
+            && let Some(event) = self.calls.next_ready()
+        {
+            self.take_event(event, output);
+        }
+    }
+
+    fn take_event(&mut self, event: CallSetEvent, output: &mut CallOutput) {
+        match event {
+            CallSetEvent::Message(message) => output.messages.push(message),
+            CallSetEvent::CallFinished => {
+                self.active.session.runtime.note_first_response();
+                output.responses.append(&mut self.calls.take_responses());
+            }
+            CallSetEvent::CloseStream => output.closes_stream |= self.rules.sends_priming_event,
+            CallSetEvent::Done => {
+                output.responses.append(&mut self.calls.take_responses());
+                output.is_last = true;
+            }
+        }
     }
 
     /// Responds with one body.
@@ -186,41 +295,97 @@ impl SessionResponse {
         let _ = mode_sender.send(mode);
     }
 
-    /// Runs the calls while the response can still be one body. Returns `None` if they finished, otherwise the first message
-    /// of the stream, and whether the stream is to be closed.
-    async fn run_until_streaming(&mut self) -> Option<(Option<Bytes>, bool)> {
+    /// Runs the calls while the response can still be one body. Returns `None` if they finished, otherwise the first output
+    /// for the stream.
+    async fn run_until_streaming(&mut self) -> Option<CallOutput> {
         let deadline = Instant::now() + self.active.endpoint.options.sse_upgrade_after;
+        let mut output = CallOutput::default();
         loop {
             match timeout_at(deadline, self.calls.next()).await {
                 Ok(CallSetEvent::Done) => return None,
-                Ok(CallSetEvent::CallFinished) => {}
-                Ok(CallSetEvent::Message(message)) => return Some((Some(message), false)),
+                Ok(CallSetEvent::CallFinished) => continue,
+                Ok(CallSetEvent::Message(message)) => output.messages.push(message),
                 Ok(CallSetEvent::CloseStream) if self.rules.sends_priming_event => {
-                    return Some((None, true));
+                    output.closes_stream = true;
                 }
-                Ok(CallSetEvent::CloseStream) => {}
-                Err(_) => return Some((None, false)),
+                Ok(CallSetEvent::CloseStream) => continue,
+                Err(_) => {}
             }
+            output.responses.append(&mut self.calls.take_responses());
+            return Some(output);
         }
     }
+}
 
-    async fn stream(&mut self, writer: &StreamWriter) {
-        loop {
-            match self.calls.next().await {
-                CallSetEvent::Done => return,
-                CallSetEvent::Message(message) => writer.send(message).await,
-                CallSetEvent::CloseStream if self.rules.sends_priming_event => {
-                    writer.channel.close_reader();
-                }
-                CallSetEvent::CloseStream => {}
-                CallSetEvent::CallFinished => {
-                    self.active.session.runtime.note_first_response();
-                    for message in self.calls.take_responses() {
-                        writer.send(message).await;
-                    }
-                }
-            }
+/// Responds to a call that has sent messages and has finished without waiting, with a stream that is complete.
+pub(crate) async fn respond_finished(
+    messages: Vec<Bytes>,
+    mut final_response: FinalResponse,
+    record: &SessionRecord,
+    active: ActiveSessionGuard,
+    connection: &ConnectionHandle,
+) -> Response<ResponseBody> {
+    active.session.runtime.note_first_response();
+    let opening = StreamOpening {
+        owner: record.owner.clone(),
+        requests: Vec::new(),
+    };
+    let mut events = messages;
+    events.insert(0, Bytes::new());
+    events.push(take_body(&mut final_response));
+    let start = first_event(active.endpoint.stream_ids.next());
+    let batch = EventBatch {
+        head: Some(opening.head()),
+        first: start.sequence,
+        events: &events,
+        end: true,
+        ..EventBatch::default()
+    };
+    let store = active.endpoint.server.store_ref();
+    let appended = store
+        .events
+        .append(&active.session_id, &start.stream, batch)
+        .await;
+    let primes = session::rules(record).sends_priming_event;
+    let encode = |events: &[Bytes]| encode_finished(start, primes, &events[1..]);
+    let body = match appended {
+        Ok(()) => {
+            let body = encode(&events);
+            connection.return_session(active);
+            body
         }
+        Err(error @ StoreError::Unavailable { .. }) => {
+            let body = encode(&events);
+            let mut writer = CallStreamWriter::of_finished(active, opening, start, events, &error);
+            tokio::spawn(async move { writer.append_later().await });
+            body
+        }
+        Err(error) => {
+            log_rejected_stream(&active, &error);
+            restore_bodies(std::slice::from_mut(&mut final_response), events);
+            return responses::rpc_response(final_response);
+        }
+    };
+    event_stream(ResponseBody::finished_events(body))
+}
+
+/// Logs that the log had no room for a stream.
+fn log_rejected_stream(active: &ActiveSessionGuard, error: &StoreError) {
+    if let Some(suppressed) = active.endpoint.log_limiters.stream_rejected.try_pass() {
+        tracing::warn!(%error, suppressed, "cannot open a stream; messages before the response are dropped");
+    }
+}
+
+/// Takes the body of a response, to send it as an event.
+fn take_body(final_response: &mut FinalResponse) -> Bytes {
+    std::mem::replace(&mut final_response.body, Vec::new().into()).into_bytes()
+}
+
+/// Puts the bodies back, which are the last of these events.
+fn restore_bodies(responses: &mut [FinalResponse], mut events: Vec<Bytes>) {
+    let bodies = events.split_off(events.len() - responses.len());
+    for (final_response, body) in responses.iter_mut().zip(bodies) {
+        final_response.body = Vec::from(body).into();
     }
 }
 

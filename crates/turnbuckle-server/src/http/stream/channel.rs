@@ -8,19 +8,41 @@ use std::{
     future::poll_fn,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use turnbuckle_store::{EventId, SessionId, SessionOwner, Store, StoreError, StreamId};
+use turnbuckle_store::{
+    EventBatch, EventId, InstanceId, SessionId, SessionOwner, Store, StoreError, StreamHead,
+    StreamId,
+};
 
 use crate::{
-    http::{log_limiter::LogLimiter, session::ActiveSessionGuard},
+    http::{log_limiter::LogLimiter, session::ActiveSessionGuard, stream::writer::first_event},
     sync::{InlineQueue, lock},
 };
+
+/// Chooses the ids of new streams.
+///
+/// Processes that share a store serve the same sessions, so each starts at a random number.
+pub(crate) struct StreamIdSource(AtomicU64);
+
+impl Default for StreamIdSource {
+    fn default() -> Self {
+        let mut start = [0; 8];
+        getrandom::fill(&mut start[..5]).expect("random bytes are available");
+        Self(AtomicU64::new(u64::from_le_bytes(start)))
+    }
+}
+
+impl StreamIdSource {
+    pub(crate) fn next(&self) -> StreamId {
+        StreamId::new(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
 /// Number of events that may wait for a slow connection.
 const HIGH_WATER: usize = 64;
@@ -40,6 +62,10 @@ pub(crate) type SequencedEvent = (u64, Bytes);
 struct ChannelState {
     /// Events that were not read yet.
     queue: InlineQueue<SequencedEvent>,
+    /// The number of the last event that the writer of calls has sent.
+    last_sequence: u64,
+    /// The number of the last event that the reader was passed by the writer of calls.
+    last_pushed: u64,
     /// Set if events were dropped from the queue and must be read from the log.
     overflowed: bool,
     /// Incremented for each new reader; only the latest one may read.
@@ -81,6 +107,8 @@ impl StreamChannel {
             receives_list_changes: AtomicBool::new(false),
             state: Mutex::new(ChannelState {
                 queue: InlineQueue::default(),
+                last_sequence: 0,
+                last_pushed: 0,
                 overflowed: false,
                 reader_generation: 0,
                 unread_since: Some(Instant::now()),
@@ -119,6 +147,34 @@ impl StreamChannel {
         wake_both(state);
     }
 
+    /// Passes numbered events to the reader, if there is one, and marks the stream as complete if `ends` is set.
+    ///
+    /// Events that the reader was passed before are skipped.
+    pub(crate) fn push_all(&self, events: impl Iterator<Item = SequencedEvent>, ends: bool) {
+        let mut state = lock(&self.state);
+        state.finished |= ends;
+        let has_reader = state.has_reader();
+        if has_reader && state.is_full() {
+            state.queue.clear();
+            state.overflowed = true;
+        }
+        for (sequence, data) in events {
+            state.last_sequence = state.last_sequence.max(sequence);
+            if has_reader && sequence > state.last_pushed && !data.is_empty() {
+                state.last_pushed = sequence;
+                if !state.overflowed {
+                    state.queue.push((sequence, data));
+                }
+            }
+        }
+        wake_both(state);
+    }
+
+    /// Returns whether the writer of calls has sent an event with this number, though it may not be in the log.
+    pub(crate) fn has_sent(&self, sequence: u64) -> bool {
+        (1..=lock(&self.state).last_sequence).contains(&sequence)
+    }
+
     /// Waits until the queue has room. Returns immediately without a reader.
     pub(crate) async fn wait_for_room(&self) {
         poll_fn(|cx| {
@@ -152,6 +208,7 @@ impl StreamChannel {
         state.reader_generation += 1;
         state.unread_since = None;
         state.queue.clear();
+        state.last_pushed = 0;
         state.overflowed = false;
         state.close_requested = false;
         let generation = state.reader_generation;
@@ -235,12 +292,11 @@ impl Drop for ChannelReader {
     }
 }
 
-/// The writing side of a stream: appends to the log and to the channel.
+/// A new GET stream.
 pub(crate) struct StreamWriter {
     pub(crate) channel: Arc<StreamChannel>,
     /// The id of an event before everything that is sent.
     pub(crate) start: EventId,
-    active: ActiveSessionGuard,
 }
 
 impl StreamWriter {
@@ -249,48 +305,38 @@ impl StreamWriter {
         active: &ActiveSessionGuard,
         owner: &SessionOwner,
     ) -> Result<Self, StoreError> {
-        let (store, session_id) = (active.endpoint.server.store_ref(), &active.session_id);
-        let stream = store.events.open_stream(session_id, owner).await?;
-        let start = store
-            .events
-            .append(session_id, &stream, Bytes::new())
-            .await?;
+        let stream = active.endpoint.stream_ids.next();
+        let opening = EventBatch {
+            head: Some(StreamHead {
+                writer: InstanceId::default(),
+                owner: owner.clone(),
+                requests: Vec::new(),
+            }),
+            first: 1,
+            events: &[Bytes::new()],
+            ..EventBatch::default()
+        };
+        let events = &active.endpoint.server.store_ref().events;
+        events.append(&active.session_id, &stream, opening).await?;
         let channel = StreamChannel::new(stream);
         active.session.add_channel(&channel);
         Ok(Self {
             channel,
-            start,
-            active: active.clone(),
+            start: first_event(stream),
         })
     }
+}
 
-    /// Sends an event, then waits until the channel has room.
-    pub(crate) async fn send(&self, message: Bytes) {
-        // A missing stream was removed with its session, so the event is dropped.
-        append(self.store(), self.session_id(), &self.channel, message).await;
-        self.channel.wait_for_room().await;
-    }
-
-    /// Marks the stream as complete, in the log and in the channel.
-    pub(crate) async fn close(&self) {
-        let finished = self
-            .store()
-            .events
-            .finish_stream(self.session_id(), &self.channel.stream)
-            .await;
-        if let Err(error) = finished {
-            tracing::warn!(%error, "cannot mark a stream as complete");
-        }
-        self.channel.finish();
-        self.active.session.remove_channel(self.channel.stream);
-    }
-
-    fn store(&self) -> &Store {
-        self.active.endpoint.server.store_ref()
-    }
-
-    fn session_id(&self) -> &SessionId {
-        &self.active.session_id
+/// Marks a stream as complete in the log.
+pub(crate) async fn finish_in_log(store: &Store, session_id: &SessionId, channel: &StreamChannel) {
+    let end = EventBatch {
+        end: true,
+        ..EventBatch::default()
+    };
+    match store.events.append(session_id, &channel.stream, end).await {
+        // A missing stream was removed with its session.
+        Ok(()) | Err(StoreError::Gone { .. }) => {}
+        Err(error) => tracing::warn!(%error, "cannot mark a stream as complete"),
     }
 }
 
@@ -303,9 +349,14 @@ pub(crate) async fn append(
 ) -> bool {
     let appended = store
         .events
-        .append(session_id, &channel.stream, message.clone())
+        .append_to_all(&[(*session_id, channel.stream)], message.clone())
         .await;
-    publish(channel, appended, message)
+    let gone = Err(StoreError::Gone { what: "stream" });
+    publish(
+        channel,
+        appended.into_iter().next().unwrap_or(gone),
+        message,
+    )
 }
 
 /// Passes an event that was appended to the log to the reader. Returns whether the stream still exists.

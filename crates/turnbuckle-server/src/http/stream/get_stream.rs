@@ -133,32 +133,36 @@ async fn resume(
     last_id: Option<EventId>,
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
-    let events = &endpoint.server.store_ref().events;
-    let replay = match &last_id {
-        Some(last_id) => events.replay_after(&session_id, last_id).await,
-        None => Ok(None),
+    let unknown_id = || {
+        responses::rpc_error(
+            StatusCode::BAD_REQUEST,
+            None,
+            &RpcError::invalid_request(
+                "`Last-Event-ID` is unknown or expired, or its stream has ended and the final response has expired; \
+                 open a new stream without it",
+            ),
+        )
     };
-    let last_id = match (replay, last_id) {
-        (Ok(Some(replay)), Some(last_id)) if !is_final_event_lost(&replay) => last_id,
-        (Err(error), _) => return responses::service_unavailable(None, error.to_string()),
-        // Not 404, which would mean that the session has ended.
-        _ => {
-            return responses::rpc_error(
-                StatusCode::BAD_REQUEST,
-                None,
-                &RpcError::invalid_request(
-                    "`Last-Event-ID` is unknown or expired, or its stream has ended and the final response has \
-                     expired; open a new stream without it",
-                ),
-            );
-        }
+    // Not 404, which would mean that the session has ended.
+    let Some(last_id) = last_id else {
+        return unknown_id();
     };
     let active = connection.take_session(endpoint, session_id);
     SessionRefresher::start(endpoint);
-    let reader = active
-        .session
-        .channel(last_id.stream)
-        .map(|channel| channel.attach());
+    let channel = active.session.channel(last_id.stream);
+    let is_sent = channel
+        .as_ref()
+        .is_some_and(|channel| channel.has_sent(last_id.sequence));
+    if !is_sent {
+        let events = &endpoint.server.store_ref().events;
+        match events.replay_after(&session_id, &last_id, 1).await {
+            Ok(Some(replay))
+                if last_id.sequence <= replay.last && !is_final_event_lost(&replay) => {}
+            Ok(_) => return unknown_id(),
+            Err(error) => return responses::service_unavailable(None, error.to_string()),
+        }
+    }
+    let reader = channel.map(|channel| channel.attach());
     let stream = ResumableStream::new(active, reader, last_id)
         .with_prelude(false)
         .with_permit(permit);

@@ -73,6 +73,18 @@ enum ReadStep {
 }
 
 impl ResumableStream {
+    /// Creates a new stream, whose events are not in the log before `reader` was attached.
+    pub(crate) fn of_new(
+        active: ActiveSessionGuard,
+        reader: ChannelReader,
+        start: EventId,
+    ) -> Self {
+        Self {
+            must_read_log: false,
+            ..Self::new(active, Some(reader), start)
+        }
+    }
+
     /// Creates a stream of the events after `last_id`.
     pub(crate) fn new(
         active: ActiveSessionGuard,
@@ -99,11 +111,7 @@ impl ResumableStream {
 
     /// Starts the stream with a priming event if the revision has them, otherwise with a comment.
     pub(crate) fn with_prelude(mut self, sends_priming_event: bool) -> Self {
-        self.prelude = Some(if sends_priming_event {
-            StreamPrelude::PrimingEvent
-        } else {
-            StreamPrelude::Comment
-        });
+        self.prelude = Some(StreamPrelude::new(sends_priming_event));
         self
     }
 
@@ -120,7 +128,9 @@ impl ResumableStream {
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<ReadStep> {
         if let Some(prelude) = self.prelude.take() {
-            return Poll::Ready(ReadStep::Bytes(prelude.write(self.last_id)));
+            let mut out = Vec::new();
+            prelude.write(self.last_id, &mut out);
+            return Poll::Ready(ReadStep::Bytes(out.into()));
         }
         loop {
             if let Some(next) = self.queue.pop_front()
@@ -160,7 +170,7 @@ impl ResumableStream {
         self.must_read_log = false;
         let events = &self.active.endpoint.server.store_ref().events;
         match events
-            .replay_after(&self.active.session_id, &self.last_id)
+            .replay_after(&self.active.session_id, &self.last_id, usize::MAX)
             .await
         {
             Ok(Some(replay)) => {
@@ -172,6 +182,8 @@ impl ResumableStream {
                     .extend(replayed.map(|StoredEvent { id, data }| (id.sequence, data)));
                 self.ended |= replay.finished && matches!(self.source, EventSource::Log(_));
             }
+            // The writer has not opened the stream in the log yet, or will finish the channel.
+            Ok(None) if matches!(self.source, EventSource::Channel(_)) => {}
             // The stream expired or was removed with its session.
             Ok(None) => self.ended = true,
             Err(error) => {
@@ -188,8 +200,7 @@ impl ResumableStream {
         while let Some((sequence, data)) = next {
             if sequence > self.last_id.sequence {
                 self.last_id.sequence = sequence;
-                let id = self.last_id.text();
-                sse::SseEvent::message(&data).with_id(&id).write(&mut out);
+                write_event(self.last_id, &data, &mut out);
             }
             let has_room = out.len() < MAX_WRITE_BYTES;
             next = has_room.then(|| self.queue.pop_front()).flatten();
@@ -202,17 +213,45 @@ impl ResumableStream {
     }
 }
 
+/// Encodes a stream that is complete: the priming event with the id `start`, or a comment, and all events after it.
+pub(crate) fn encode_finished(
+    start: EventId,
+    sends_priming_event: bool,
+    events: &[Bytes],
+) -> Bytes {
+    /// More than an id and the names of fields.
+    const EVENT_OVERHEAD: usize = 64;
+    let length: usize = events.iter().map(|data| EVENT_OVERHEAD + data.len()).sum();
+    let mut out = Vec::with_capacity(EVENT_OVERHEAD + length);
+    StreamPrelude::new(sends_priming_event).write(start, &mut out);
+    for (sequence, data) in (start.sequence + 1..).zip(events) {
+        let id = EventId { sequence, ..start };
+        write_event(id, data, &mut out);
+    }
+    out.into()
+}
+
+fn write_event(id: EventId, data: &[u8], out: &mut Vec<u8>) {
+    sse::SseEvent::message(data).with_id(&id.text()).write(out);
+}
+
 impl StreamPrelude {
-    fn write(self, last_id: EventId) -> Bytes {
-        let mut out = Vec::new();
+    fn new(sends_priming_event: bool) -> Self {
+        if sends_priming_event {
+            Self::PrimingEvent
+        } else {
+            Self::Comment
+        }
+    }
+
+    fn write(self, last_id: EventId, out: &mut Vec<u8>) {
         match self {
             Self::PrimingEvent => sse::SseEvent::message(b"")
                 .with_id(&last_id.text())
                 .with_retry(RETRY_MS)
-                .write(&mut out),
-            Self::Comment => sse::write_comment(&mut out, "open"),
+                .write(out),
+            Self::Comment => sse::write_comment(out, "open"),
         }
-        out.into()
     }
 }
 

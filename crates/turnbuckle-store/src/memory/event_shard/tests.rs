@@ -25,8 +25,29 @@ fn small() -> EventLimits {
     }
 }
 
-fn owner(number: u64) -> SessionOwner {
-    SessionOwner::caller(number.to_string())
+/// The first batch of a stream of the owner with this number.
+fn opening(owner: u64, events: &[Bytes]) -> EventBatch<'_> {
+    EventBatch {
+        head: Some(StreamHead {
+            writer: InstanceId::default(),
+            owner: SessionOwner::caller(owner.to_string()),
+            requests: Vec::new(),
+        }),
+        first: 1,
+        events,
+        ..EventBatch::default()
+    }
+}
+
+fn end() -> EventBatch<'static> {
+    EventBatch {
+        end: true,
+        ..EventBatch::default()
+    }
+}
+
+fn key(session: SessionId, stream: StreamId) -> StreamKey {
+    StreamKey { session, stream }
 }
 
 /// Returns the number of entries in the queues of events.
@@ -38,18 +59,19 @@ fn queued_events(shard: &EventShard) -> usize {
 fn real_cost(shard: &EventShard) -> usize {
     let events = shard.streams.values().flat_map(|stream| &stream.log);
     let data: usize = events.map(|(_, data)| data.len() + EVENT_COST).sum();
-    data + shard.streams.len() * STREAM_COST
+    let heads: usize = shard.streams.values().map(|stream| stream.head_cost).sum();
+    data + heads
 }
 
 fn check(shard: &EventShard) {
     assert_eq!(shard.used, real_cost(shard));
     assert!(shard.used <= shard.budget);
     let mut listed = 0;
-    for SessionStreams { open, finished } in shard.sessions.values() {
-        assert!(open.iter().all(|id| !shard.streams[id].finished));
-        assert!(finished.iter().all(|id| shard.streams[id].finished));
-        assert!((1..=4).contains(&(open.len() + finished.len())));
-        listed += open.len() + finished.len();
+    for (session, streams) in &shard.sessions {
+        assert!((1..=4).contains(&streams.len()));
+        let is_known = |stream: &StreamId| shard.streams.contains_key(&key(*session, *stream));
+        assert!(streams.iter().all(is_known));
+        listed += streams.len();
     }
     assert_eq!(listed, shard.streams.len());
     let events: usize = shard.streams.values().map(|stream| stream.log.len()).sum();
@@ -84,28 +106,34 @@ async fn counters_are_consistent_after_any_sequence_of_steps() {
             streams[streams.len() - 1 - numbers.below(streams.len().min(40) as u64) as usize]
         });
         let action = numbers.below(12) as usize;
+        let now = Instant::now();
         match (action, known) {
             (0, _) => {
                 let id = StreamId::new(step);
-                let owner = owner(numbers.below(3));
-                if shard.open_stream(session, &owner, id).is_ok() {
+                let batch = opening(numbers.below(3), &[]);
+                if shard.append(&session, id, batch, now).is_ok() {
                     streams.push((session, id));
                     seen[0] += 1;
                 }
             }
-            (1..=8, Some((owner, id))) => {
+            (1..=8, Some((session, id))) => {
                 let data = vec![0; numbers.below(300) as usize];
                 let has_data = !data.is_empty();
-                if shard.append(&owner, id, data.into()).is_ok() {
+                if shard.append_next(&session, id, data.into()).is_ok() {
                     seen[1] += 1;
                     // Stale entries never outnumber the live ones by much.
-                    let owner_log = &shard.owners.logs[shard.streams[&id].owner];
+                    let owner_log = &shard.owners.logs[shard.streams[&key(session, id)].owner];
                     let max_queued = 2 * owner_log.event_count + 64;
                     assert!(!has_data || owner_log.events.len() <= max_queued);
                 }
             }
-            (9, Some((owner, id))) => {
-                shard.finish_stream(&owner, id, Instant::now());
+            (9, Some((session, id))) => {
+                if numbers.below(2) == 0 {
+                    let _ = shard.append(&session, id, end(), now);
+                } else {
+                    let events = ["stopped".into()];
+                    shard.close_orphan(&session, id, &InstanceId::default(), 3, &events, now);
+                }
                 seen[2] += 1;
             }
             (10, _) if numbers.below(20) == 0 => {
@@ -137,9 +165,12 @@ async fn removed_streams_leave_nothing_behind() {
 
     for number in 0..100_000 {
         let id = StreamId::new(number);
-        shard.open_stream(session, &owner(0), id).unwrap();
-        shard.append(&session, id, "x".into()).unwrap();
-        shard.finish_stream(&session, id, Instant::now());
+        let events = ["x".into()];
+        let batch = EventBatch {
+            end: true,
+            ..opening(0, &events)
+        };
+        shard.append(&session, id, batch, Instant::now()).unwrap();
         shard.remove_session(&session);
     }
 
@@ -153,24 +184,23 @@ async fn removed_streams_leave_nothing_behind() {
 fn the_largest_owner_loses_its_events_and_others_keep_theirs() {
     let mut shard = EventShard::new(small(), 10_000);
     let sessions: Vec<_> = (0..31).map(|_| SessionId::generate().unwrap()).collect();
+    let now = Instant::now();
     let modest = StreamId::new(0);
-    shard.open_stream(sessions[0], &owner(0), modest).unwrap();
+    let response = ["the response".into()];
     shard
-        .append(&sessions[0], modest, "the response".into())
+        .append(&sessions[0], modest, opening(0, &response), now)
         .unwrap();
 
     // Another owner fills the log, with many sessions.
     for (session, number) in sessions[1..].iter().zip(1..) {
         let id = StreamId::new(number);
-        shard.open_stream(*session, &owner(1), id).unwrap();
-        for _ in 0..3 {
-            shard.append(session, id, vec![0; 100].into()).unwrap();
-        }
+        let events = vec![Bytes::from(vec![0; 100]); 3];
+        shard.append(session, id, opening(1, &events), now).unwrap();
         check(&shard);
     }
 
-    assert_eq!(shard.streams[&modest].log.len(), 1);
-    let oldest = &shard.streams[&StreamId::new(1)];
+    assert_eq!(shard.streams[&key(sessions[0], modest)].log.len(), 1);
+    let oldest = &shard.streams[&key(sessions[1], StreamId::new(1))];
     assert!(oldest.log.is_empty() && oldest.lost > 0);
 }
 
@@ -180,14 +210,16 @@ fn owners_of_equal_size_lose_events_in_turn() {
     let session = SessionId::generate().unwrap();
     for number in 0..4 {
         let id = StreamId::new(number);
-        shard.open_stream(session, &owner(number), id).unwrap();
+        shard
+            .append(&session, id, opening(number, &[]), Instant::now())
+            .unwrap();
     }
 
     for round in 0..100 {
         let data = vec![0; 400 + round % 7];
         for number in 0..4 {
             shard
-                .append(&session, StreamId::new(number), data.clone().into())
+                .append_next(&session, StreamId::new(number), data.clone().into())
                 .unwrap();
             check(&shard);
         }
@@ -195,7 +227,9 @@ fn owners_of_equal_size_lose_events_in_turn() {
 
     for number in 0..4 {
         assert!(
-            !shard.streams[&StreamId::new(number)].log.is_empty(),
+            !shard.streams[&key(session, StreamId::new(number))]
+                .log
+                .is_empty(),
             "{number}"
         );
     }
