@@ -245,9 +245,13 @@ impl TaskRecord {
                 self.input_responses.clear();
                 true
             }
-            TaskUpdate::Several(updates) => updates
-                .into_iter()
-                .fold(false, |changed, update| self.change(update) || changed),
+            TaskUpdate::Several(updates) => {
+                let mut changed = false;
+                for update in updates {
+                    changed |= self.change(update);
+                }
+                changed
+            }
         }
     }
 
