@@ -20,6 +20,7 @@ use crate::{
     inbound::{
         InboundRouter, Observers,
         observers::{Anomaly, TracedMessage},
+        recorder::Recorder,
     },
     lifecycle::LifecycleCache,
     target::{ClientLimits, Target},
@@ -208,6 +209,14 @@ impl ClientBuilder {
         callback: impl Fn(TracedMessage<'_>) + Send + Sync + 'static,
     ) -> Self {
         self.observers.message_trace = Some(Arc::new(callback));
+        self
+    }
+
+    /// Records all traffic: messages, HTTP heads, lines of stderr, and what is not a message, with times.
+    ///
+    /// Entries are redacted. Without a recorder, nothing is copied or allocated for it.
+    pub fn recorder(mut self, recorder: Recorder) -> Self {
+        self.observers.recorder = Some(recorder);
         self
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod message;
 pub(crate) mod observers;
 pub(crate) mod pending_requests;
 pub(crate) mod progress;
+pub(crate) mod recorder;
 mod server_requests;
 
 use std::{
@@ -37,6 +38,7 @@ use crate::{
         observers::{Anomaly, MessageDirection, TracedMessage},
         pending_requests::{CancelledRequests, PendingSends},
         progress::ProgressRegistry,
+        recorder::Recorder,
     },
     relay::{Relay, RelayCallId, RelayHandler},
     subscription::SubscriptionRegistry,
@@ -95,6 +97,7 @@ pub(crate) struct Observers {
     pub(crate) anomaly: Option<OnAnomaly>,
     pub(crate) message_trace: Option<OnMessage>,
     pub(crate) relay: Option<Arc<dyn RelayHandler>>,
+    pub(crate) recorder: Option<Recorder>,
 }
 
 impl InboundRouter {
@@ -242,9 +245,17 @@ impl InboundRouter {
     /// Logs an anomaly and reports it to the observer.
     pub(crate) fn report_anomaly(&self, anomaly: Anomaly) {
         tracing::warn!(%anomaly, "anomaly");
+        if let Some(recorder) = self.recorder() {
+            recorder.record_anomaly(&anomaly);
+        }
         if let Some(callback) = &self.observers.anomaly {
             callbacks::notify_observer(|| callback(anomaly));
         }
+    }
+
+    /// Returns the recorder, if traffic is recorded.
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+        self.observers.recorder.as_ref()
     }
 
     /// Reports a message to the observer.

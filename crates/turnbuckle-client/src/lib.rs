@@ -39,6 +39,7 @@ pub use error::{CallError, ConnectError, HttpErrorResponse, TransportError};
 pub use inbound::{
     observers::{Anomaly, ListItemKind, MessageDirection, TracedMessage},
     progress::{Progress, ProgressStream},
+    recorder::{Recorder, TrafficEntry},
 };
 pub use lifecycle::{Era, LifecycleCache};
 #[cfg(feature = "skills")]

@@ -67,6 +67,24 @@ pub enum Anomaly {
 }
 
 impl Anomaly {
+    /// Returns the id of the violated rule, for recordings.
+    pub(crate) fn rule(&self) -> &'static str {
+        match self {
+            Self::NotJson(_) => "message.not-json",
+            Self::LspFraming => "message.lsp-framing",
+            Self::ByteOrderMark => "message.byte-order-mark",
+            Self::UnexpectedResponse(_) => "response.unexpected",
+            Self::InvalidResponse(_) => "response.invalid",
+            Self::ErrorWithoutId(_) => "response.error-without-id",
+            Self::UnknownProgressToken(_) => "progress.unknown-token",
+            Self::DisallowedRequest { .. } => "request.disallowed",
+            Self::InvalidParamHeader { .. } => "tool.invalid-param-header",
+            Self::InvalidListItem { .. } => "list.invalid-item",
+            Self::ToolChanged { .. } => "tool.changed",
+            Self::InvalidNotification { .. } => "notification.invalid",
+        }
+    }
+
     /// Maximum length of an excerpt.
     const MAX_EXCERPT_CHARS: usize = 200;
 

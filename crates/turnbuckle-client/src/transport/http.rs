@@ -12,7 +12,7 @@ use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use turnbuckle_auth::CredentialProvider;
-use turnbuckle_protocol::{RequestId, RpcError};
+use turnbuckle_protocol::{RequestId, RpcError, recording::OpenEntry};
 
 pub(crate) use crate::transport::http::{http_sse::HttpSse, streamable::StreamableHttp};
 use crate::{
@@ -251,7 +251,11 @@ impl HttpTarget {
         };
         let http_client = HttpClient::new(url, self.dialer.clone(), headers, limits);
         let http_client = http_client.map_err(TransportError::from)?;
-        Ok(http_client.with_auth(self.authorization.clone()))
+        let recorder = router.recorder();
+        let recorder = recorder.map(|recorder| recorder.open(OpenEntry::url(self.url.as_str())));
+        Ok(http_client
+            .with_auth(self.authorization.clone())
+            .with_recorder(recorder))
     }
 }
 

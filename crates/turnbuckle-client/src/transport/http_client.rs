@@ -19,6 +19,7 @@ use ::http::{Method, Request, StatusCode, header::LOCATION};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1;
+use tokio::time::Instant;
 
 pub use crate::transport::http_client::error::HttpError;
 pub(crate) use crate::transport::http_client::{
@@ -29,6 +30,7 @@ pub(crate) use crate::transport::http_client::{
 };
 use crate::{
     client::timeout::AuthWait,
+    inbound::recorder::ConnectionRecorder,
     transport::{
         http::{
             headers::{BaseHeaders, RequestHeaders},
@@ -50,6 +52,7 @@ pub(crate) struct HttpClient {
     headers: BaseHeaders,
     authorization: Option<Authorization>,
     limits: HttpClientLimits,
+    recorder: Option<ConnectionRecorder>,
 }
 
 /// The limits of a client.
@@ -91,12 +94,19 @@ impl HttpClient {
             headers,
             authorization: None,
             limits,
+            recorder: None,
         })
     }
 
     /// Sets the credential provider, unless an `Authorization` header is configured.
     pub(crate) fn with_auth(mut self, authorization: Option<Authorization>) -> Self {
         self.authorization = authorization.filter(|_| !self.headers.has_authorization());
+        self
+    }
+
+    /// Records all requests and responses, if there is a recorder.
+    pub(crate) fn with_recorder(mut self, recorder: Option<ConnectionRecorder>) -> Self {
+        self.recorder = recorder;
         self
     }
 
@@ -167,7 +177,27 @@ impl HttpClient {
                 origin: url.origin().to_string(),
             });
         }
-        let mut request = self.request(method, url, headers, body);
+        let request = self.request(method, url, headers, body);
+        let Some(recorder) = &self.recorder else {
+            return self.send_request(url, request).await;
+        };
+        let url_text = url.uri().to_string();
+        let mut exchange = recorder.record_request(method, &url_text, request.headers(), body);
+        // Boxed, because it is rare.
+        match Box::pin(self.send_request(url, request)).await {
+            Ok(response) => Ok(response.recorded(exchange)),
+            Err(error) => {
+                exchange.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    async fn send_request(
+        &self,
+        url: &Url,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<HttpResponse, HttpError> {
         while let Some(mut connection) = self.pool.take() {
             match connection.sender.try_send_request(request).await {
                 Ok(response) => {
@@ -219,13 +249,18 @@ impl HttpClient {
     }
 
     async fn connect(&self, url: &Url) -> Result<PooledConnection, HttpError> {
+        let started_at = Instant::now();
         let connection = self.dial(url).await?;
+        let connect_time = Some(started_at.elapsed());
         let (sender, driver) = http1::handshake(connection)
             .await
             .map_err(|error| HttpError::ConnectionBroken(error.into()))?;
         // Its errors are reported by the sender.
         tokio::spawn(driver);
-        Ok(self.pool.wrap(sender))
+        Ok(PooledConnection {
+            connect_time,
+            ..self.pool.wrap(sender)
+        })
     }
 }
 

@@ -12,19 +12,25 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     task::JoinHandle,
 };
-use turnbuckle_protocol::{RequestId, jsonrpc::write_notification, method, types::CancelledParams};
+use turnbuckle_protocol::{
+    RequestId,
+    jsonrpc::write_notification,
+    method,
+    recording::{MessageSide, OpenEntry},
+    types::CancelledParams,
+};
 
 use crate::{
     client::Client,
     error::{ConnectError, TransportError},
     inbound::{
         InboundRouter, message::RawResponse, observers::MessageDirection,
-        pending_requests::PendingRequests,
+        pending_requests::PendingRequests, recorder::ConnectionRecorder,
     },
     sync::lock,
     transport::{
         OutgoingRequest,
-        ndjson::writer::NdjsonWriter,
+        ndjson::{reader::NdjsonInbound, writer::NdjsonWriter},
         stdio::{Process, SpawnedProcess},
     },
 };
@@ -35,6 +41,8 @@ pub struct NdjsonClient {
     pub(crate) writer: Box<dyn AsyncWrite + Send + Unpin>,
     /// The child process that the streams belong to.
     process: Option<Process>,
+    /// Records the connection.
+    recorder: Option<ConnectionRecorder>,
 }
 
 impl NdjsonClient {
@@ -47,12 +55,17 @@ impl NdjsonClient {
             reader: Box::new(reader),
             writer: Box::new(writer),
             process: None,
+            recorder: None,
         }
     }
 
-    pub(crate) fn from_process(child: SpawnedProcess) -> Self {
+    pub(crate) fn from_process(
+        child: SpawnedProcess,
+        recorder: Option<ConnectionRecorder>,
+    ) -> Self {
         Self {
             process: Some(child.process),
+            recorder,
             ..Self::new(child.output, child.input)
         }
     }
@@ -82,6 +95,7 @@ pub(crate) struct NdjsonConnection {
     reader_task: JoinHandle<()>,
     /// The child process of the server.
     process: Option<Process>,
+    recorder: Option<ConnectionRecorder>,
 }
 
 impl NdjsonConnection {
@@ -91,9 +105,21 @@ impl NdjsonConnection {
         let (writer, failure) = NdjsonWriter::start(lines.writer);
         let (router, pending_requests) = (Arc::clone(router), Arc::clone(&pending));
         let process = lines.process.clone();
+        let open = || Some(router.recorder()?.open(OpenEntry::default()));
+        let recorder = lines.recorder.or_else(open);
+        let closing = recorder.clone().map(|recorder| RecordedClose {
+            recorder,
+            process: process.clone(),
+        });
         let reader_task = tokio::spawn(async move {
-            let ended = reader::read(lines.reader, failure, &router, &pending_requests).await;
+            let inbound = NdjsonInbound {
+                router: &router,
+                pending: &pending_requests,
+                recorder: closing.as_ref().map(|closing| &closing.recorder),
+            };
+            let ended = reader::read(lines.reader, failure, &inbound).await;
             let reason = reader::with_exit_status(ended, process).await;
+            drop(closing);
             pending_requests.end(reason.clone());
             router.end(reason);
         });
@@ -102,6 +128,7 @@ impl NdjsonConnection {
             pending,
             reader_task,
             process: lines.process,
+            recorder,
         }
     }
 
@@ -120,7 +147,7 @@ impl NdjsonConnection {
             id: Some(outgoing.id.clone()),
             cancellable: outgoing.rules.cancellable(outgoing.method.name),
         };
-        router.trace(MessageDirection::Sent, &body);
+        trace_sent(router, self.recorder.as_ref(), &body);
         let queued = tokio::select! {
             biased;
             queued = writer.queue(body) => queued,
@@ -145,7 +172,7 @@ impl NdjsonConnection {
         message: Vec<u8>,
         router: &Arc<InboundRouter>,
     ) -> Result<(), TransportError> {
-        router.trace(MessageDirection::Sent, &message);
+        trace_sent(router, self.recorder.as_ref(), &message);
         self.writer()?.write(message).await
     }
 
@@ -155,7 +182,7 @@ impl NdjsonConnection {
             return;
         };
         for id in router.subscriptions.ids() {
-            queue_cancellation(&writer, router, id);
+            queue_cancellation(&writer, router, self.recorder.as_ref(), id);
         }
     }
 
@@ -221,6 +248,19 @@ impl Drop for NdjsonConnection {
     }
 }
 
+/// Records the end of a connection when it is dropped: at its end, or with the task that reads it.
+struct RecordedClose {
+    recorder: ConnectionRecorder,
+    process: Option<Process>,
+}
+
+impl Drop for RecordedClose {
+    fn drop(&mut self) {
+        let process = self.process.as_ref();
+        self.recorder.record_close(process.and_then(Process::exit));
+    }
+}
+
 /// Notifies the server of a cancelled request when it is dropped.
 struct NdjsonCancelGuard<'c> {
     connection: &'c NdjsonConnection,
@@ -238,22 +278,36 @@ impl Drop for NdjsonCancelGuard<'_> {
             return;
         }
         if let Ok(writer) = self.connection.writer() {
-            queue_cancellation(&writer, self.router, id);
+            let recorder = self.connection.recorder.as_ref();
+            queue_cancellation(&writer, self.router, recorder, id);
         }
     }
 }
 
 /// Queues `notifications/cancelled` for a request.
-fn queue_cancellation(writer: &Arc<NdjsonWriter>, router: &InboundRouter, id: RequestId) {
+fn queue_cancellation(
+    writer: &Arc<NdjsonWriter>,
+    router: &InboundRouter,
+    recorder: Option<&ConnectionRecorder>,
+    id: RequestId,
+) {
     let mut message = Vec::new();
     let params = CancelledParams::new(id);
     if write_notification(&mut message, method::CANCELLED.name, &params).is_err() {
         return;
     }
-    router.trace(MessageDirection::Sent, &message);
+    trace_sent(router, recorder, &message);
     if !writer.try_queue(message.clone()) {
         // The queue is full: wait for capacity in a task.
         let writer = Arc::clone(writer);
         tokio::spawn(async move { writer.queue(message).await });
+    }
+}
+
+/// Reports a message to the observer and the recorder.
+fn trace_sent(router: &InboundRouter, recorder: Option<&ConnectionRecorder>, message: &[u8]) {
+    router.trace(MessageDirection::Sent, message);
+    if let Some(recorder) = recorder {
+        recorder.record_line(MessageSide::Client, message);
     }
 }

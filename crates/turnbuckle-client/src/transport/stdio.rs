@@ -22,6 +22,7 @@ use std::{
 };
 
 use tokio::process::Command;
+use turnbuckle_protocol::recording::OpenEntry;
 
 pub(crate) use crate::transport::stdio::child_transport::ChildTransport;
 pub use crate::transport::stdio::{
@@ -31,9 +32,12 @@ pub use crate::transport::stdio::{
 use crate::{
     client::Client,
     error::ConnectError,
+    inbound::recorder::ConnectionRecorder,
     transport::stdio::{
-        environment::EnvInheritance, process::SharedObserver, process_group::ProcessGroup,
-        stderr::StderrCallback,
+        environment::EnvInheritance,
+        process::SharedObserver,
+        process_group::ProcessGroup,
+        stderr::{StderrCallback, StderrOutput},
     },
 };
 
@@ -114,6 +118,10 @@ pub enum StderrMode {
     Inherited,
     /// Discard it.
     Discarded,
+    /// Pass it to the caller as a pipe: [`SpawnedProcess::error_output`].
+    ///
+    /// Only for [`ServerCommand::start`]: a client does not read it.
+    Piped,
 }
 
 impl ServerCommand {
@@ -219,6 +227,14 @@ impl ServerCommand {
     ///
     /// Outside of a tokio runtime with time and I/O enabled.
     pub fn start(&self) -> Result<SpawnedProcess, SpawnError> {
+        self.start_recorded(None)
+    }
+
+    /// Starts the process; lines of captured stderr are also recorded.
+    pub(crate) fn start_recorded(
+        &self,
+        recorder: Option<&ConnectionRecorder>,
+    ) -> Result<SpawnedProcess, SpawnError> {
         if let Some(observer) = &self.observer {
             observer.0.starting();
         }
@@ -232,7 +248,7 @@ impl ServerCommand {
         let child = self.command(launcher.as_deref()).spawn().map_err(failed)?;
         let started = process::supervise(
             child,
-            self.tap.clone(),
+            self.stderr_output(recorder),
             self.kill_timeout,
             self.observer.clone(),
         );
@@ -240,6 +256,25 @@ impl ServerCommand {
             process_group::release(&started.input);
         }
         Ok(started)
+    }
+
+    /// Returns what happens to the stderr of the process.
+    fn stderr_output(&self, recorder: Option<&ConnectionRecorder>) -> StderrOutput {
+        if self.stderr == StderrMode::Piped {
+            return StderrOutput::Piped;
+        }
+        let recorder = recorder.cloned();
+        let recorder = recorder
+            .map(|recorder| StderrCallback::new(move |line: &str| recorder.record_stderr(line)));
+        StderrOutput::Lines(self.tap.iter().cloned().chain(recorder).collect())
+    }
+
+    /// Returns the entry for the start of the process in a recording. It has no values of variables.
+    pub(crate) fn open_entry(&self) -> OpenEntry {
+        let words = std::iter::once(&self.program).chain(&self.args);
+        let names = self.environment.iter();
+        OpenEntry::program(words.map(|word| word.to_string_lossy().into_owned()))
+            .env(names.map(|(name, _)| name.to_string_lossy()))
     }
 
     /// Returns the launcher of the observer, where processes can replace themselves.
@@ -279,7 +314,7 @@ impl ServerCommand {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(match self.stderr {
-                StderrMode::Captured => Stdio::piped(),
+                StderrMode::Captured | StderrMode::Piped => Stdio::piped(),
                 StderrMode::Inherited => Stdio::inherit(),
                 StderrMode::Discarded => Stdio::null(),
             })

@@ -9,6 +9,7 @@ mod observers;
 #[cfg(feature = "validation")]
 mod output_validation;
 mod progress;
+mod recorder;
 mod round_trips;
 mod scripted_tasks;
 #[cfg(feature = "skills")]

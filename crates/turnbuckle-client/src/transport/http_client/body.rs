@@ -13,7 +13,10 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use turnbuckle_protocol::codec::sse::{ParsedEvent, SseDecoder, SseLimits};
 
-use crate::transport::http_client::{HttpError, pool::PooledConnection};
+use crate::{
+    inbound::recorder::ExchangeRecorder,
+    transport::http_client::{HttpError, pool::PooledConnection},
+};
 
 /// A response body that may be incomplete.
 ///
@@ -127,10 +130,15 @@ pub(crate) struct EventReader {
     chunk: Bytes,
     decoder: SseDecoder,
     limit: usize,
+    recorder: Option<ExchangeRecorder>,
 }
 
 impl EventReader {
-    pub(super) fn new(body: ResponseBody, limit: usize) -> Self {
+    pub(super) fn new(
+        body: ResponseBody,
+        limit: usize,
+        recorder: Option<ExchangeRecorder>,
+    ) -> Self {
         let limits = SseLimits {
             line: limit.saturating_add(64),
             event: limit,
@@ -140,6 +148,7 @@ impl EventReader {
             chunk: Bytes::new(),
             decoder: SseDecoder::new(limits),
             limit,
+            recorder,
         }
     }
 
@@ -149,6 +158,9 @@ impl EventReader {
     pub(crate) async fn next(&mut self) -> Result<Option<ParsedEvent>, HttpError> {
         loop {
             if let Some(event) = self.decode()? {
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.record_event(&event, self.decoder.retry());
+                }
                 return Ok(Some(event));
             }
             match self.body.next().await? {

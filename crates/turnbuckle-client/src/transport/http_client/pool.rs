@@ -55,6 +55,7 @@ impl ConnectionPool {
         PooledConnection {
             sender,
             pool: self.clone(),
+            connect_time: None,
         }
     }
 
@@ -74,7 +75,9 @@ impl ConnectionPool {
 /// A connection that is used by one request. It is closed if it is dropped before the end of the response.
 pub(super) struct PooledConnection {
     pub(super) sender: RequestSender,
-    pool: ConnectionPool,
+    pub(super) pool: ConnectionPool,
+    /// The time to connect, for the first request.
+    pub(super) connect_time: Option<Duration>,
 }
 
 impl PooledConnection {

@@ -11,12 +11,15 @@ use hyper::body::Incoming;
 use turnbuckle_protocol::codec::headers::{MediaType, parse_content_type};
 use turnbuckle_text::sanitize;
 
-use crate::transport::{
-    http::url::Url,
-    http_client::{
-        EventReader, HttpError,
-        body::{FINISH_TIMEOUT, ResponseBody},
-        pool::PooledConnection,
+use crate::{
+    inbound::recorder::ExchangeRecorder,
+    transport::{
+        http::url::Url,
+        http_client::{
+            EventReader, HttpError,
+            body::{FINISH_TIMEOUT, ResponseBody},
+            pool::PooledConnection,
+        },
     },
 };
 
@@ -35,6 +38,8 @@ struct ResponseInner {
     response: ::http::Response<ResponseBody>,
     url: Url,
     limit: usize,
+    connect_time: Option<Duration>,
+    recorder: Option<ExchangeRecorder>,
 }
 
 /// The content of a response.
@@ -53,10 +58,13 @@ impl HttpResponse {
         url: &Url,
         limit: usize,
     ) -> Result<Self, HttpError> {
+        let connect_time = connection.connect_time;
         let response = Self(Box::new(ResponseInner {
             response: response.map(|body| ResponseBody::new(body, connection)),
             url: url.clone(),
             limit,
+            connect_time,
+            recorder: None,
         }));
         match response.header(CONTENT_ENCODING) {
             None | Some("" | "identity") => Ok(response),
@@ -64,6 +72,13 @@ impl HttpResponse {
                 encoding: sanitize(encoding.as_bytes()),
             }),
         }
+    }
+
+    /// Records the head, and what is read of the body.
+    pub(super) fn recorded(mut self, recorder: ExchangeRecorder) -> Self {
+        recorder.record_response(self.status(), self.headers(), self.0.connect_time);
+        self.0.recorder = Some(recorder);
+        self
     }
 
     pub(crate) fn status(&self) -> StatusCode {
@@ -107,14 +122,20 @@ impl HttpResponse {
 
     /// Reads the events of a stream.
     pub(crate) fn events(self) -> EventReader {
-        let limit = self.0.limit;
-        EventReader::new(self.0.response.into_body(), limit)
+        let inner = *self.0;
+        EventReader::new(inner.response.into_body(), inner.limit, inner.recorder)
     }
 
     /// Reads the whole body.
     pub(crate) fn bytes(self) -> impl Future<Output = Result<Bytes, HttpError>> {
-        let limit = self.0.limit;
-        self.0.response.into_body().read_all(limit)
+        let inner = *self.0;
+        async move {
+            let body = inner.response.into_body().read_all(inner.limit).await?;
+            if let Some(recorder) = &inner.recorder {
+                recorder.record_body(&body);
+            }
+            Ok(body)
+        }
     }
 
     /// Reads an error response.
@@ -154,7 +175,8 @@ impl HttpResponse {
 
     /// Reads an excerpt of the body.
     pub(super) async fn excerpt(self) -> String {
-        let mut body = self.0.response.into_body();
+        let inner = *self.0;
+        let mut body = inner.response.into_body();
         let mut excerpt_bytes = Vec::new();
         // A character has at most four bytes.
         while excerpt_bytes.len() < MAX_EXCERPT_CHARS * 4 {
@@ -163,6 +185,9 @@ impl HttpResponse {
             };
             let budget = MAX_EXCERPT_CHARS * 4 - excerpt_bytes.len();
             excerpt_bytes.extend_from_slice(&data[..data.len().min(budget)]);
+        }
+        if let Some(recorder) = &inner.recorder {
+            recorder.record_body(&excerpt_bytes);
         }
         sanitize(&excerpt_bytes)
     }

@@ -12,6 +12,7 @@ use tokio::{
 use turnbuckle_protocol::{
     codec::ndjson::{DecodedLine, LineDecoder as Splitter},
     jsonrpc,
+    recording::MessageSide,
 };
 
 use crate::{
@@ -21,6 +22,7 @@ use crate::{
         message::{self, InboundMessage},
         observers::{Anomaly, MessageDirection},
         pending_requests::PendingRequests,
+        recorder::ConnectionRecorder,
     },
     transport::stdio::Process,
 };
@@ -36,8 +38,7 @@ type BoxedReader = Box<dyn AsyncRead + Send + Unpin>;
 pub(super) async fn read(
     stream: BoxedReader,
     failure: oneshot::Receiver<TransportError>,
-    router: &Arc<InboundRouter>,
-    pending: &PendingRequests,
+    inbound: &NdjsonInbound<'_>,
 ) -> TransportError {
     let failure = async {
         match failure.await {
@@ -46,7 +47,7 @@ pub(super) async fn read(
             Err(_) => std::future::pending().await,
         }
     };
-    let mut reading = pin!(read_all(stream, router, pending));
+    let mut reading = pin!(read_all(stream, inbound));
     select! {
         reason = &mut reading => reason,
         reason = failure => {
@@ -71,11 +72,8 @@ pub(super) async fn with_exit_status(
     }
 }
 
-async fn read_all(
-    mut stream: BoxedReader,
-    router: &Arc<InboundRouter>,
-    pending: &PendingRequests,
-) -> TransportError {
+async fn read_all(mut stream: BoxedReader, inbound: &NdjsonInbound<'_>) -> TransportError {
+    let router = inbound.router;
     let mut splitter = Splitter::new(router.limits.max_message_bytes);
     let mut buffer = vec![0; READ_CHUNK_BYTES];
     let mut multiline = MultilineMessage::default();
@@ -89,7 +87,7 @@ async fn read_all(
         while let Some(line) = splitter.next(&mut chunk) {
             match line {
                 DecodedLine::Message(line) => {
-                    let is_message = dispatch_line(line, router, pending);
+                    let is_message = inbound.dispatch_line(line);
                     if multiline.is_complete_after(line, is_message) {
                         return TransportError::MultilineMessage;
                     }
@@ -99,6 +97,9 @@ async fn read_all(
                 DecodedLine::LspHeader => router.report_anomaly(Anomaly::LspFraming),
                 // The line may have been a response: end the connection, so that no call waits for it.
                 DecodedLine::TooLong => {
+                    if let Some(recorder) = inbound.recorder {
+                        recorder.record_too_large();
+                    }
                     let limit = router.limits.max_message_bytes;
                     return TransportError::MessageTooLarge { limit };
                 }
@@ -108,7 +109,7 @@ async fn read_all(
     }
     // The last line may lack a line break.
     if let Some(DecodedLine::Message(line)) = splitter.finish() {
-        let is_message = dispatch_line(line, router, pending);
+        let is_message = inbound.dispatch_line(line);
         if multiline.is_complete_after(line, is_message) {
             return TransportError::MultilineMessage;
         }
@@ -116,30 +117,44 @@ async fn read_all(
     TransportError::Closed
 }
 
-/// Passes responses to pending requests, and other messages to the router; returns `false` if the line is not a message.
-fn dispatch_line(line: &[u8], router: &Arc<InboundRouter>, pending: &PendingRequests) -> bool {
-    router.trace(MessageDirection::Received, line);
-    let message = match line.strip_prefix(b"\xef\xbb\xbf") {
-        Some(message) => {
-            router.report_anomaly(Anomaly::ByteOrderMark);
-            message
+/// Where the messages of a connection go.
+pub(super) struct NdjsonInbound<'c> {
+    pub(super) router: &'c Arc<InboundRouter>,
+    pub(super) pending: &'c PendingRequests,
+    pub(super) recorder: Option<&'c ConnectionRecorder>,
+}
+
+impl NdjsonInbound<'_> {
+    /// Passes responses to pending requests, and other messages to the router; returns `false` if the line is not a
+    /// message.
+    fn dispatch_line(&self, line: &[u8]) -> bool {
+        let router = self.router;
+        router.trace(MessageDirection::Received, line);
+        if let Some(recorder) = self.recorder {
+            recorder.record_line(MessageSide::Server, line);
         }
-        None => line,
-    };
-    if !matches!(message.trim_ascii_start().first(), Some(b'{' | b'[')) {
-        router.report_anomaly(Anomaly::not_json(message));
-        return false;
-    }
-    let bytes = Bytes::copy_from_slice(message);
-    let mut is_message = true;
-    message::read(&bytes, |received| match received {
-        InboundMessage::Malformed { id: None, .. } => {
+        let message = match line.strip_prefix(b"\xef\xbb\xbf") {
+            Some(message) => {
+                router.report_anomaly(Anomaly::ByteOrderMark);
+                message
+            }
+            None => line,
+        };
+        if !matches!(message.trim_ascii_start().first(), Some(b'{' | b'[')) {
             router.report_anomaly(Anomaly::not_json(message));
-            is_message = false;
+            return false;
         }
-        received => pending.dispatch(received, router),
-    });
-    is_message
+        let bytes = Bytes::copy_from_slice(message);
+        let mut is_message = true;
+        message::read(&bytes, |received| match received {
+            InboundMessage::Malformed { id: None, .. } => {
+                router.report_anomaly(Anomaly::not_json(message));
+                is_message = false;
+            }
+            received => self.pending.dispatch(received, router),
+        });
+        is_message
+    }
 }
 
 /// Detects a message that was written over several lines, as pretty-printers do.

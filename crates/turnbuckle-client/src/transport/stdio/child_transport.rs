@@ -119,6 +119,9 @@ fn connect(
     command: &ServerCommand,
     router: &Arc<InboundRouter>,
 ) -> Result<Arc<NdjsonConnection>, SpawnError> {
-    let streams = ndjson::NdjsonClient::from_process(command.start()?);
+    let recorder = router.recorder();
+    let recorder = recorder.map(|recorder| recorder.open(command.open_entry()));
+    let started = command.start_recorded(recorder.as_ref())?;
+    let streams = ndjson::NdjsonClient::from_process(started, recorder);
     Ok(Arc::new(NdjsonConnection::start(streams, router)))
 }

@@ -13,7 +13,7 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, ReadBuf},
-    process::{Child, ChildStdin, ChildStdout},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout},
     runtime::Handle,
     sync::{Notify, watch},
     time::sleep,
@@ -23,7 +23,7 @@ use crate::transport::stdio::{
     ExitReason, ProcessExited,
     process_group::ProcessGroup,
     reaper::{self, ProcessReaper},
-    stderr::{StderrCallback, StderrTail},
+    stderr::{StderrOutput, StderrTail},
 };
 
 /// A server that runs as a child process.
@@ -52,6 +52,8 @@ pub struct SpawnedProcess {
     pub input: ChildStdin,
     /// Its stdout.
     pub output: ServerStdout,
+    /// Its stderr, with [`StderrMode::Piped`](super::StderrMode::Piped).
+    pub error_output: Option<ChildStderr>,
 }
 
 #[derive(Debug, Default)]
@@ -83,7 +85,7 @@ impl ProcessStage {
 /// Starts the task that supervises a child until it has exited.
 pub(super) fn supervise(
     mut child: Child,
-    tap: Option<StderrCallback>,
+    stderr: StderrOutput,
     kill_timeout: Duration,
     observer: Option<SharedObserver>,
 ) -> SpawnedProcess {
@@ -94,14 +96,20 @@ pub(super) fn supervise(
     let (sender, stage) = watch::channel(ProcessStage::Running);
     let input = child.stdin.take().expect("the command configures a pipe");
     let output = child.stdout.take().expect("the command configures a pipe");
-    let stderr = child.stderr.take();
+    let pipe = child.stderr.take();
     let process = Process(Arc::new(ProcessInner {
         id: child.id(),
         stage: stage.clone(),
         shared: shared.clone(),
         group: group.clone(),
     }));
-    let stderr = stderr.map(|pipe| tokio::spawn(shared.stderr.clone().read(pipe, tap)));
+    let (stderr, error_output) = match stderr {
+        StderrOutput::Piped => (None, pipe),
+        StderrOutput::Lines(taps) => {
+            let read = |pipe| tokio::spawn(shared.stderr.clone().read(pipe, taps));
+            (pipe.map(read), None)
+        }
+    };
     let reaper = ProcessReaper {
         child,
         group,
@@ -116,6 +124,7 @@ pub(super) fn supervise(
         process,
         input,
         output: ServerStdout::new(output, stage),
+        error_output,
     }
 }
 

@@ -20,13 +20,9 @@ const READ_CHUNK_BYTES: usize = 16 * 1024;
 pub(super) struct StderrTail(Mutex<VecDeque<u8>>);
 
 impl StderrTail {
-    /// Reads stderr to its end; calls `tap` with each line.
-    pub(super) async fn read(
-        self: Arc<Self>,
-        mut stderr: ChildStderr,
-        tap: Option<StderrCallback>,
-    ) {
-        let mut lines = tap.map(LineSplitter::new);
+    /// Reads stderr to its end; calls each of `taps` with each line.
+    pub(super) async fn read(self: Arc<Self>, mut stderr: ChildStderr, taps: Vec<StderrCallback>) {
+        let mut lines = (!taps.is_empty()).then(|| LineSplitter::new(taps));
         let mut chunk = vec![0; READ_CHUNK_BYTES];
         while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
             self.append(&chunk[..length]);
@@ -54,6 +50,14 @@ impl StderrTail {
     }
 }
 
+/// What happens to the stderr of a process.
+pub(super) enum StderrOutput {
+    /// It is read, and each callback is called with each line.
+    Lines(Vec<StderrCallback>),
+    /// The caller reads the pipe.
+    Piped,
+}
+
 /// The callback for lines of stderr.
 #[derive(Clone)]
 pub(super) struct StderrCallback(Arc<dyn Fn(&str) + Send + Sync>);
@@ -72,14 +76,14 @@ impl fmt::Debug for StderrCallback {
 
 /// Splits the output into lines for the callback.
 struct LineSplitter {
-    tap: StderrCallback,
+    taps: Vec<StderrCallback>,
     partial: Vec<u8>,
 }
 
 impl LineSplitter {
-    fn new(tap: StderrCallback) -> Self {
+    fn new(taps: Vec<StderrCallback>) -> Self {
         let partial = Vec::new();
-        Self { tap, partial }
+        Self { taps, partial }
     }
 
     fn push(&mut self, chunk: &[u8]) {
@@ -103,7 +107,9 @@ impl LineSplitter {
         let text = text.strip_suffix('\n').unwrap_or(&text);
         let text = text.strip_suffix('\r').unwrap_or(text);
         // A panic must not end the reader: the server blocks if the pipe is full.
-        callbacks::notify_observer(|| (self.tap.0)(text));
+        for tap in &self.taps {
+            callbacks::notify_observer(|| (tap.0)(text));
+        }
     }
 }
 
@@ -126,7 +132,7 @@ mod tests {
     #[test]
     fn lines_are_reported_whole() {
         let (tap, shown) = shown();
-        let mut lines = LineSplitter::new(tap);
+        let mut lines = LineSplitter::new(vec![tap]);
 
         for chunk in ["one\r\ntw", "", "o\n\nthr", "ee"] {
             lines.push(chunk.as_bytes());
@@ -140,7 +146,7 @@ mod tests {
     #[test]
     fn an_endless_line_is_split() {
         let (tap, shown) = shown();
-        let mut lines = LineSplitter::new(tap);
+        let mut lines = LineSplitter::new(vec![tap]);
 
         for _ in 0..64 {
             lines.push(&[b'x'; READ_CHUNK_BYTES]);
