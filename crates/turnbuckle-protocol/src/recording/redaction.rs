@@ -203,10 +203,10 @@ impl Redactor {
             }
             EntryKind::Open(entry) => {
                 self.redact_command(&mut entry.command);
-                self.redact_url(entry.url.as_mut());
+                entry.url.iter_mut().for_each(|url| self.redact_url(url));
             }
             EntryKind::Request(entry) => {
-                self.redact_url(Some(&mut entry.url));
+                self.redact_url(&mut entry.url);
                 self.redact_headers(&mut entry.headers);
             }
             EntryKind::Response(entry) => self.redact_headers(&mut entry.headers),
@@ -214,9 +214,9 @@ impl Redactor {
             EntryKind::Event(entry) => {
                 self.redact_optional(&mut entry.id);
                 self.redact_optional(&mut entry.comment);
-                self.redact_url(entry.url.as_mut());
+                entry.url.iter_mut().for_each(|url| self.redact_url(url));
             }
-            EntryKind::Auth(entry) => self.redact_url(entry.url.as_mut()),
+            EntryKind::Auth(entry) => entry.url.iter_mut().for_each(|url| self.redact_url(url)),
             EntryKind::Anomaly(entry) => self.redact_output(&mut entry.text),
             EntryKind::Unknown(entry) => {
                 if let Ok(Some(members)) = self.redact_json(entry.members(), JsonContent::Output) {
@@ -232,7 +232,7 @@ impl Redactor {
             if self.rules.is_key(name) || self.rules.may_repeat_secret(name) {
                 self.replace(value);
             } else if value.as_str().is_some_and(|text| text.contains("://")) {
-                self.redact_url(Some(value));
+                self.redact_url(value);
             } else {
                 self.redact_output(value);
             }
@@ -255,7 +255,7 @@ impl Redactor {
                 self.rules.is_parameter(name.trim()).then_some(())
             };
             if text.contains("://") {
-                self.redact_url(Some(argument));
+                self.redact_url(argument);
             } else if named('=').or(named(':')).is_some() {
                 self.replace(argument);
             } else {
@@ -265,8 +265,8 @@ impl Redactor {
         }
     }
 
-    fn redact_url(&mut self, url: Option<&mut RecordedText>) {
-        let Some(RecordedText::Text(text)) = url else {
+    fn redact_url(&mut self, url: &mut RecordedText) {
+        let RecordedText::Text(text) = url else {
             return;
         };
         let (rules, numbers) = (&self.rules, &mut self.numbers);
