@@ -53,8 +53,8 @@ impl Cli {
         Ok(cli)
     }
 
-    /// Returns the definition of the command line, in which `bridge` and `serve` show only the global options that they
-    /// use.
+    /// Returns the definition of the command line, in which `bridge`, `record` and `serve` show only the global options
+    /// that they use.
     pub(crate) fn definition() -> clap::Command {
         let command = Self::command();
         let globals: Vec<_> = command
@@ -74,6 +74,7 @@ impl Cli {
         command
             .mut_subcommand("serve", |serve| adapt(serve, serve_option))
             .mut_subcommand("bridge", |bridge| adapt(bridge, bridge_option))
+            .mut_subcommand("record", |record| adapt(record, record_option))
     }
 }
 
@@ -102,6 +103,14 @@ fn bridge_option(argument: clap::Arg) -> clap::Arg {
             .help("Serve only clients of this era: legacy, modern")
             .hide_possible_values(true),
         _ => argument,
+    }
+}
+
+/// Hides the global options that `record` does not use.
+fn record_option(argument: clap::Arg) -> clap::Arg {
+    match argument.get_id().as_str() {
+        "color" => argument,
+        _ => argument.hide(true),
     }
 }
 
@@ -208,6 +217,7 @@ pub(crate) enum CliCommand {
     Servers(commands::ServersCommand),
     Serve(commands::ServeCommand),
     Bridge(Box<commands::BridgeCommand>),
+    Record(commands::RecordCommand),
     Context(commands::ContextCommand),
     Completions(commands::CompletionsCommand),
     Man(commands::ManCommand),

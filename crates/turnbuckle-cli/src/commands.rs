@@ -18,6 +18,8 @@ mod ping;
 mod prompt;
 mod prompts;
 mod read;
+#[cfg(feature = "record")]
+mod record;
 mod resources;
 #[cfg(feature = "serve")]
 mod serve;
@@ -44,12 +46,16 @@ pub(crate) use man::ManCommand;
 pub(crate) use missing::MissingCommand as BridgeCommand;
 #[cfg(not(feature = "check"))]
 pub(crate) use missing::MissingCommand as CheckCommand;
+#[cfg(not(feature = "record"))]
+pub(crate) use missing::MissingCommand as RecordCommand;
 #[cfg(not(feature = "serve"))]
 pub(crate) use missing::{MissingCommand as ContextCommand, MissingCommand as ServeCommand};
 pub(crate) use ping::PingCommand;
 pub(crate) use prompt::PromptCommand;
 pub(crate) use prompts::PromptsCommand;
 pub(crate) use read::ReadCommand;
+#[cfg(feature = "record")]
+pub(crate) use record::RecordCommand;
 pub(crate) use resources::ResourcesCommand;
 #[cfg(feature = "serve")]
 pub(crate) use serve::ServeCommand;
@@ -81,6 +87,7 @@ pub(crate) async fn run(command: CliCommand, context: &CommandContext) -> Result
         CliCommand::Servers(command) => command.run(context),
         CliCommand::Serve(command) => command.run(context).await,
         CliCommand::Bridge(command) => command.run(context).await,
+        CliCommand::Record(command) => command.run(context).await,
         CliCommand::Context(command) => command.run(context).await,
         CliCommand::Completions(command) => command.run(context),
         CliCommand::Man(command) => command.run(context),
@@ -88,7 +95,12 @@ pub(crate) async fn run(command: CliCommand, context: &CommandContext) -> Result
 }
 
 /// Stub for commands of a feature that is off.
-#[cfg(not(all(feature = "bridge", feature = "check", feature = "serve")))]
+#[cfg(not(all(
+    feature = "bridge",
+    feature = "check",
+    feature = "record",
+    feature = "serve"
+)))]
 mod missing {
     use std::ffi::OsString;
 
@@ -109,7 +121,7 @@ mod missing {
         /// Returns an error: this build does not have the command.
         pub(crate) async fn run(self, _context: &CommandContext) -> Result {
             Err(CliError::could_not_run("this build does not have the command")
-                .hint("build turnbuckle-cli with the features `bridge`, `check` and `serve`, which are on by default"))
+                .hint("build turnbuckle-cli with the features `bridge`, `check`, `record` and `serve`, which are on by default"))
         }
     }
 }

@@ -29,6 +29,8 @@ enum CliErrorKind {
     CouldNotRun,
     /// The reader of stdout has closed the pipe, which is not an error.
     PipeClosed,
+    /// A program that this process stands in for exited with this code.
+    ProgramExited(u8),
 }
 
 /// The result of a command.
@@ -58,6 +60,16 @@ impl CliError {
     /// Creates the error for Ctrl-C.
     pub(crate) fn interrupted() -> Self {
         Self::new(CliErrorKind::CouldNotRun, "interrupted".to_owned())
+    }
+
+    /// Creates the silent error for a program that exited with a code.
+    #[allow(dead_code, reason = "used by the optional command `record`")]
+    pub(crate) fn program_exited(code: i32) -> Self {
+        // Unix has only these bits.
+        Self::new(
+            CliErrorKind::ProgramExited((code & 0xff) as u8),
+            String::new(),
+        )
     }
 
     /// Sets the JSON form of the error, for `--json`.
@@ -116,12 +128,13 @@ impl CliError {
             CliErrorKind::PipeClosed => ExitCode::SUCCESS,
             CliErrorKind::NegativeResult => ExitCode::from(1),
             CliErrorKind::CouldNotRun => ExitCode::from(2),
+            CliErrorKind::ProgramExited(code) => ExitCode::from(code),
         }
     }
 
     /// Returns the text for stderr, with styles; empty if there is nothing to report.
     pub(crate) fn render(&self) -> String {
-        if self.kind == CliErrorKind::PipeClosed {
+        if let CliErrorKind::PipeClosed | CliErrorKind::ProgramExited(_) = self.kind {
             return String::new();
         }
         let mut text = labeled("error", style::ERROR, &self.message);

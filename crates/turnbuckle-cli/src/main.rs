@@ -4,7 +4,7 @@
 //! meant and asks before a project's configuration is used. [`connection`] connects to it with the user's [`logins`].
 //! [`tool_args`] builds the arguments of calls, [`tool_pins`] notices tools that have changed, [`elicitation`] shows
 //! the requests of a server to the user, and [`output`] formats results. [`supervisor`] ends child programs if this
-//! process is killed. `listener` serves clients, for `serve` and `bridge`.
+//! process is killed. `listener` serves clients, for `serve` and `bridge`; `recorder` relays and records, for `record`.
 
 mod cli;
 mod commands;
@@ -18,6 +18,8 @@ mod error;
 mod listener;
 mod logins;
 mod output;
+#[cfg(feature = "record")]
+mod recorder;
 mod signals;
 mod state_files;
 #[cfg(unix)]

@@ -192,3 +192,95 @@ impl HangupSignal {
         std::future::pending().await
     }
 }
+
+/// Receives the signals that a client or a terminal sends to a server, to pass them on.
+#[derive(Debug)]
+#[allow(dead_code, reason = "used by the optional command `record`")]
+pub(crate) struct ForwardedSignals {
+    #[cfg(unix)]
+    interrupt: Signal,
+    #[cfg(unix)]
+    terminate: Signal,
+    #[cfg(unix)]
+    quit: Signal,
+    /// `None` if the signal is ignored, as with `nohup`; then the program ignores it too.
+    #[cfg(unix)]
+    hangup: Option<Signal>,
+    #[cfg(unix)]
+    user1: Signal,
+    #[cfg(unix)]
+    user2: Signal,
+}
+
+/// A signal to pass on.
+#[derive(Clone, Copy, Debug)]
+#[allow(dead_code, reason = "used by the optional command `record`")]
+pub(crate) struct ForwardedSignal(#[cfg(unix)] rustix::process::Signal);
+
+#[cfg(unix)]
+#[allow(dead_code, reason = "used by the optional command `record`")]
+impl ForwardedSignals {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            quit: signal(SignalKind::quit())?,
+            hangup: (!is_ignored(SignalKind::hangup()))
+                .then(|| signal(SignalKind::hangup()))
+                .transpose()?,
+            user1: signal(SignalKind::user_defined1())?,
+            user2: signal(SignalKind::user_defined2())?,
+        })
+    }
+
+    /// Waits for the next signal.
+    pub(crate) async fn recv(&mut self) -> ForwardedSignal {
+        use rustix::process::Signal;
+        ForwardedSignal(tokio::select! {
+            _ = self.interrupt.recv() => Signal::INT,
+            _ = self.terminate.recv() => Signal::TERM,
+            _ = self.quit.recv() => Signal::QUIT,
+            () = async { match &mut self.hangup {
+                Some(hangup) => { hangup.recv().await; }
+                None => std::future::pending().await,
+            } } => Signal::HUP,
+            _ = self.user1.recv() => Signal::USR1,
+            _ = self.user2.recv() => Signal::USR2,
+        })
+    }
+}
+
+#[cfg(unix)]
+#[allow(dead_code, reason = "used by the optional command `record`")]
+impl ForwardedSignal {
+    /// Sends the signal to a process group.
+    pub(crate) fn send_to_group(self, id: Option<u32>) {
+        let group = id.and_then(|id| id.try_into().ok());
+        if let Some(group) = group.and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process_group(group, self.0);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+#[allow(dead_code, reason = "used by the optional command `record`")]
+impl ForwardedSignals {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Never returns: the console sends Ctrl-C to both processes.
+    pub(crate) async fn recv(&mut self) -> ForwardedSignal {
+        // Keeps this process until the program has ended.
+        loop {
+            let _ = tokio::signal::ctrl_c().await;
+        }
+    }
+}
+
+#[cfg(not(unix))]
+#[allow(dead_code, reason = "used by the optional command `record`")]
+impl ForwardedSignal {
+    /// Does nothing.
+    pub(crate) fn send_to_group(self, _id: Option<u32>) {}
+}

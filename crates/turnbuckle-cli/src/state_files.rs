@@ -24,10 +24,7 @@ pub(crate) fn write_private(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = folder.join(format!(".{name}.{}.tmp", std::process::id()));
     // A file that is left from a crash may have other permissions.
     let _ = fs::remove_file(&temporary);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    set_private_mode(&mut options);
-    let mut open = options.open(&temporary)?;
+    let mut open = create_private(&temporary)?;
     let written = open.write_all(bytes).and_then(|()| open.sync_all());
     drop(open);
     let renamed = written.and_then(|()| fs::rename(&temporary, file));
@@ -35,6 +32,14 @@ pub(crate) fn write_private(file: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
     }
     renamed
+}
+
+/// Creates a new file that only the user can read.
+pub(crate) fn create_private(file: &Path) -> io::Result<fs::File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    set_private_mode(&mut options);
+    options.open(file)
 }
 
 /// Returns a digest of a list of words.

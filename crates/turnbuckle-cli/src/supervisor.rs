@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use tokio::signal::unix::{SignalKind, signal};
 use turnbuckle_client::stdio::ProcessObserver;
 
@@ -32,6 +32,8 @@ use crate::lock;
 const SUPERVISOR_ARGUMENT: &str = "supervise-children";
 /// The first argument of a launcher; the program and its arguments follow.
 const LAUNCHER_ARGUMENT: &str = "launch-child";
+/// The first argument of a process that ends itself by a signal; the number of the signal follows.
+const SIGNAL_ARGUMENT: &str = "end-by-signal";
 /// The exit code of a launcher that cannot start its program, as in shells.
 const CANNOT_START: u8 = 127;
 
@@ -142,8 +144,29 @@ pub(crate) fn run_if_started_as_one() -> Option<ExitCode> {
     match (role.to_str()?, words.next()) {
         (SUPERVISOR_ARGUMENT, None) => Some(supervise()),
         (LAUNCHER_ARGUMENT, Some(program)) => Some(launch(Command::new(program).args(words))),
+        (SIGNAL_ARGUMENT, Some(signal)) => Some(raise(signal.to_str()?.parse().ok()?)),
         _ => None,
     }
+}
+
+/// Ends this process by a signal, so that its parent sees the signal. Returns only if that fails.
+///
+/// A handler of this process stays installed, but not in a new program: so this process is replaced by itself.
+#[allow(dead_code, reason = "used by the optional command `record`")]
+pub(crate) fn end_by_signal(signal: i32) {
+    if let Ok(binary) = env::current_exe() {
+        let mut command = Command::new(binary);
+        let error = command.arg(SIGNAL_ARGUMENT).arg(signal.to_string()).exec();
+        tracing::debug!(%error, "cannot end by a signal");
+    }
+}
+
+/// Sends a signal to this process. If it is ignored, exits as shells do.
+fn raise(signal: i32) -> ExitCode {
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        let _ = kill_process(rustix::process::getpid(), signal);
+    }
+    ExitCode::from((128 + (signal & 0x7f)) as u8)
 }
 
 /// Waits for a byte, and replaces this process with the program; exits if the input ends.

@@ -117,6 +117,7 @@ fn help_describes_targets() {
       servers      List configured servers
       serve        Run the context server: agent memory and code search
       bridge       Serve any servers to any client: HTTP, stdio, all eras
+      record       Record the messages between a client and a server
       context      Export, import, inspect or delete context server data
       completions  Print a shell completion script
       man          Print the manual page

@@ -34,6 +34,7 @@ mod keyring;
 mod listen;
 mod lists;
 mod login;
+mod record;
 mod sandbox;
 mod serve;
 #[cfg(feature = "tls")]
