@@ -7,7 +7,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use super::{
     EntryKind, FORMAT_VERSION, MAX_ENTRY_BYTES, RecordedEntry, RecordingHeader, UnknownEntry,
 };
-use crate::jsonrpc::RawObject;
+use crate::{json, jsonrpc::RawObject};
 
 /// A line of a recording.
 #[derive(Clone, Debug, PartialEq)]
@@ -212,12 +212,8 @@ fn read_entry(line: &[u8]) -> Result<RecordedEntry, String> {
     })
 }
 
-/// Deserializes an object. Derived structs would also accept an array.
 fn read_object<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
-    if line.first() != Some(&b'{') {
-        return Err("expected a JSON object".to_owned());
-    }
-    serde_json::from_slice(line).map_err(|error| error.to_string())
+    json::from_slice(line).map_err(|error| error.to_string())
 }
 
 /// A recording in memory.

@@ -132,8 +132,8 @@ fn a_line_that_cannot_be_read_is_reported_with_its_number() {
         errors,
         [
             "line 1: version 2 of the format is newer than version 1",
-            "line 4: not an entry: expected a JSON object",
-            "line 5: not an entry: expected a JSON object",
+            "line 4: not an entry: invalid type: array, expected object",
+            "line 5: not an entry: expected ident",
             "line 6: the last line is incomplete",
         ]
     );
