@@ -9,7 +9,6 @@ mod dispatch;
 mod handle;
 pub mod http;
 mod input;
-mod instance;
 mod lifecycle;
 pub mod middleware;
 pub mod ndjson;

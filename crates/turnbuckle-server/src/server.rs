@@ -5,6 +5,7 @@ mod bounded_validation;
 mod changes;
 mod composition;
 pub(crate) mod extension;
+pub(crate) mod instance;
 mod mount;
 pub mod relay;
 mod state;
@@ -32,10 +33,12 @@ use crate::{
     CacheHint, Extension, Prompt, Resource, ResourceTemplate, Tool,
     catalog::{Catalog, subscriptions::SubscriptionBudget, visibility::ToolView},
     input::SealingKeys,
-    instance::ServerInstance,
     lifecycle::{RevisionRules, ServedEras, SessionUsers, runtime::ClientRequestTimeouts},
     middleware::{Layer, Middleware},
-    server::extension::{Extensions, RegisteredMethod},
+    server::{
+        extension::{Extensions, RegisteredMethod},
+        instance::ServerInstance,
+    },
     tasks::{TaskRegistry, TaskSettings},
     tools::{InvalidTool, schema::SchemaCompiler},
 };

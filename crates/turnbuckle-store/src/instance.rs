@@ -11,10 +11,10 @@ pub const INSTANCE_LEASE: Duration = Duration::from_secs(15);
 
 /// Keeps a lease for each process that shares the store, and carries messages between them.
 ///
-/// An instance whose lease has expired counts as dead, also if its process runs: it must not write to the store until it
-/// has joined again under a new id.
+/// An instance with an expired lease counts as dead, also if its process runs: it must not write to the store until it has
+/// joined again under a new id.
 pub trait InstanceRegistry: Send + Sync {
-    /// Returns whether several processes may use the store. If not, its server is no instance: it does not join.
+    /// Returns whether several processes may use the store. If not, its server does not join.
     fn is_shared(&self) -> bool {
         true
     }
@@ -33,8 +33,8 @@ pub trait InstanceRegistry: Send + Sync {
     /// Returns whether an instance has a lease.
     fn is_alive<'a>(&'a self, id: &'a InstanceId) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Returns the instances whose leases have expired since the last call. Of all callers, also in other processes, one gets
-    /// each id.
+    /// Returns the instances that have lost their leases since the last call, because they did not renew them. Of all callers,
+    /// also in other processes, one gets each id.
     fn take_expired(&self) -> BoxFuture<'_, Result<Vec<InstanceId>, StoreError>>;
 
     /// Sends a message to the instance in a slot. Returns true once it is stored, and false if no instance has the slot.

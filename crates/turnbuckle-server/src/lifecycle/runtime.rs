@@ -24,8 +24,8 @@ use turnbuckle_store::InstanceSlot;
 use crate::{
     Server,
     input::ClientRequestError,
-    instance::ServerInstance,
     request::{Outbox, RequestContext},
+    server::instance::ServerInstance,
     sync::lock,
 };
 

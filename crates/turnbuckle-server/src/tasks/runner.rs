@@ -1,4 +1,4 @@
-//! The instance that runs a task, and the end of tasks whose instance has stopped.
+//! The instance that runs a task, and the end of the tasks of instances that have stopped.
 
 use std::{
     collections::HashMap,

@@ -105,7 +105,7 @@ async fn a_message_is_sent_to_the_instance_that_has_the_slot(
     let free = (0..InstanceSlot::COUNT).filter_map(InstanceSlot::new);
     let free = free.into_iter().find(|slot| *slot != id.slot).unwrap();
 
-    assert!(!registry.send(free, message("nobody")).await.unwrap());
+    assert!(!registry.send(free, message("lost")).await.unwrap());
     let sent = message("one");
     assert!(registry.send(id.slot, sent.clone()).await.unwrap());
 

@@ -20,7 +20,7 @@ pub struct MemoryInstanceRegistry {
 #[derive(Debug, Default)]
 struct InstanceTable {
     members: BTreeMap<InstanceSlot, Member>,
-    /// Instances whose leases have expired, until they are taken.
+    /// Instances with expired leases, until they are taken.
     expired: Vec<InstanceId>,
     /// The slot to try first. Slots are reused as late as possible.
     next_slot: u16,

@@ -446,11 +446,14 @@ async fn the_health_path_accepts_any_host() {
             .header("origin", "http://evil.example")
     };
 
-    let http_response = HttpTestClient::new(server())
-        .send(health("/health"), "")
-        .await;
-    assert_eq!(http_response.status(), 200);
-    assert_eq!(http_response.header("access-control-allow-origin"), None);
+    for path in ["/health", "/healthz", "/readyz"] {
+        let http_response = HttpTestClient::new(server()).send(health(path), "").await;
+        assert_eq!(http_response.status(), 200, "{path}");
+        assert_eq!(http_response.header("access-control-allow-origin"), None);
+    }
+    let moved = HttpTestClient::with_options(Http::new(server()).health_path("/up"));
+    let http_response = moved.send(health("/healthz"), "").await;
+    assert_ne!(http_response.status(), 200);
     let on_the_endpoint = HttpTestClient::with_options(Http::new(server()).health_path("/mcp"));
     let http_response = on_the_endpoint.send(health("/mcp"), "").await;
     assert_eq!(http_response.status(), 403);

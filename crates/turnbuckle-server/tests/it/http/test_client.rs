@@ -321,7 +321,7 @@ impl Stream {
         self.messages().await
     }
 
-    /// All messages until the end, without those that have no data.
+    /// All messages until the end, without empty events.
     pub(crate) async fn remaining_messages(mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         while let Some(event) = self.event().await {

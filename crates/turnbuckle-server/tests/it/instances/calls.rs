@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 use tokio::time::sleep;
 use turnbuckle_server::{Context, Server, Tool};
-use turnbuckle_store::{Store, StoreLimits};
+use turnbuckle_store::{ControlMessage, SessionId, Store, StoreLimits};
 
 use crate::http::test_client::{HttpTestClient, SESSIONS};
 
@@ -139,4 +139,30 @@ async fn a_session_that_expires_ends_at_the_instance_that_runs_its_call() {
     sleep(Duration::from_secs(1)).await;
 
     assert_eq!(running.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_that_ended_are_found_after_control_messages_were_lost() {
+    let mut limits = StoreLimits::default();
+    limits.bus.capacity = 8;
+    let store = Store::memory_with(limits).shared();
+    let (server, running) = server();
+    let new_client = HttpTestClient::of_two(server.store(store.clone()));
+    let ended = new_client.clone().in_session("2025-11-25").await;
+    let goes_on = new_client.in_session("2025-11-25").await;
+    let _ended_call = ended.at(0).tool(7, "long", json!({})).await.stream();
+    let _other_call = goes_on.at(0).tool(7, "long", json!({})).await.stream();
+    assert_eq!(running.load(Ordering::SeqCst), 2);
+
+    // Another instance ends a session, and its message is lost among others.
+    let id = ended.session.as_deref().unwrap().parse().unwrap();
+    assert!(store.sessions.remove(&id).await.unwrap());
+    for _ in 0..50 {
+        let session = SessionId::generate().unwrap();
+        let message = ControlMessage::SubscriptionsChanged { session };
+        store.control.publish(message).await.unwrap();
+    }
+    sleep(Duration::from_secs(1)).await;
+
+    assert_eq!(running.load(Ordering::SeqCst), 1);
 }

@@ -45,7 +45,7 @@ async fn a_server_joins_with_its_first_session() {
 #[tokio::test(start_paused = true)]
 async fn requests_at_the_same_time_join_once() {
     let instances = TwoInstances::new(server).in_session("2025-11-25").await;
-    let (store, registry) = TestRegistry::of(&instances.store);
+    let (store, registry) = TestRegistry::for_store(&instances.store);
     let mut caller = HttpTestClient::single(Http::new(server().store(store)));
     caller.session.clone_from(&instances.first.session);
 
@@ -56,7 +56,7 @@ async fn requests_at_the_same_time_join_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unshared_store_has_no_instances() {
+async fn a_server_on_an_unshared_store_does_not_join() {
     let store = Store::memory();
     let caller = HttpTestClient::single(Http::new(server().store(store.clone())));
     let caller = caller.in_session("2025-11-25").await;
@@ -169,7 +169,7 @@ async fn an_instance_that_cannot_join_rejects_sessions_until_it_can() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_shuts_down_leaves_and_ends_its_tasks() {
     let store = Store::memory().shared();
-    let (of_server, registry) = TestRegistry::of(&store);
+    let (of_server, registry) = TestRegistry::for_store(&store);
     let server = crate::tasks::test_server::server()
         .state_keys(["the same secret of all instances"])
         .store(of_server);

@@ -1,4 +1,4 @@
-//! Tasks whose runner and client are at different instances.
+//! Tasks with a runner and a client at different instances.
 
 use std::{
     sync::{

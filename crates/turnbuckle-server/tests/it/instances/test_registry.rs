@@ -23,7 +23,7 @@ pub(crate) struct TestRegistry {
 
 impl TestRegistry {
     /// Returns the store for one instance, with a registry of its own in front of the shared one.
-    pub(crate) fn of(store: &Store) -> (Store, Arc<Self>) {
+    pub(crate) fn for_store(store: &Store) -> (Store, Arc<Self>) {
         let registry = Arc::new(Self {
             inner: store.instances.clone(),
             is_cut_off: AtomicBool::new(false),
@@ -130,7 +130,7 @@ impl TwoInstances {
     }
 
     pub(crate) fn with_store(store: Store, server: impl Fn() -> Server) -> Self {
-        let (of_first, registry) = TestRegistry::of(&store);
+        let (of_first, registry) = TestRegistry::for_store(&store);
         let keys = ["the same secret of all instances"];
         let client = |store: Store| {
             let server = server().state_keys(keys).store(store);

@@ -1,6 +1,6 @@
 //! A server as one of the instances that share a store: its lease, and the messages of the others.
 //!
-//! A store that is not shared has no instances. Nothing in this module runs then.
+//! Nothing in this module runs if the store is not shared.
 
 mod lease;
 mod lease_task;
@@ -80,7 +80,7 @@ impl ServerInstance {
             .as_ref()
             .is_some_and(|running| !running.is_finished());
         if has_failed || is_running {
-            // Another request has tried meanwhile, or the task of a fenced server is trying.
+            // An earlier request has tried in this time, or the task of a fenced server is trying.
             return self.lease.held_id().ok_or_else(fenced);
         }
         // Subscribed before others can learn of this instance.

@@ -131,7 +131,7 @@ impl InstanceLease {
         }
     }
 
-    /// Ends the tasks of instances whose leases have expired. `stopped` has those that were reported and have tasks.
+    /// Ends the tasks of instances with an expired lease. `stopped` has those that were reported and have tasks.
     async fn end_tasks_of_stopped(&self, stopped: &mut Vec<InstanceId>) -> Infallible {
         loop {
             sleep(EXPIRY_CHECK_INTERVAL).await;
