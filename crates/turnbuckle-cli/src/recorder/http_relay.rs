@@ -337,7 +337,7 @@ impl RelayedExchange {
         let stream = RecordedStream::Body {
             from,
             exchange: self.number,
-            content: BodyContent::of(media_type),
+            content: BodyContent::from_media_type(media_type),
         };
         BodyCopy {
             stream: Some(self.sink.stream(self.connection, stream)),

@@ -45,7 +45,7 @@ pub(crate) enum BodyContent {
 
 impl BodyContent {
     /// Returns the content of a media type.
-    pub(crate) fn of(media_type: Option<&str>) -> Self {
+    pub(crate) fn from_media_type(media_type: Option<&str>) -> Self {
         let media_type = media_type.unwrap_or_default();
         let essence = media_type.split(';').next().unwrap_or_default().trim();
         match essence.to_ascii_lowercase().as_str() {
@@ -345,7 +345,7 @@ mod tests {
         let body = RecordedStream::Body {
             from: MessageSide::Client,
             exchange: 7,
-            content: BodyContent::of(Some("text/event-stream; charset=utf-8")),
+            content: BodyContent::from_media_type(Some("text/event-stream; charset=utf-8")),
         };
         let ping = String::from_utf8(PING.to_vec()).unwrap();
         let text = format!(
@@ -373,7 +373,7 @@ mod tests {
         let body = RecordedStream::Body {
             from: MessageSide::Client,
             exchange: 1,
-            content: BodyContent::of(Some("application/x-www-form-urlencoded")),
+            content: BodyContent::from_media_type(Some("application/x-www-form-urlencoded")),
         };
         assert_eq!(entries(body, &[b"code=s3cret"]), []);
     }

@@ -269,7 +269,7 @@ impl ServerCommand {
         StderrOutput::Lines(self.tap.iter().cloned().chain(recorder).collect())
     }
 
-    /// Returns the entry for the start of the process in a recording. It has no values of variables.
+    /// Returns the entry for the start of the process in a recording. Values of variables are left out.
     pub(crate) fn open_entry(&self) -> OpenEntry {
         let words = std::iter::once(&self.program).chain(&self.args);
         let names = self.environment.iter();

@@ -43,7 +43,7 @@ pub enum RecordingErrorKind {
     /// The line is longer than 16 MiB.
     #[error("the line is longer than {MAX_ENTRY_BYTES} bytes")]
     TooLong,
-    /// The last line has no end and is not complete.
+    /// The last line is incomplete.
     #[error("the last line is incomplete")]
     Truncated,
     /// The line is not an entry.

@@ -1,4 +1,4 @@
-//! The names of headers and parameters whose values are always redacted.
+//! The names of headers and parameters with values that are always redacted.
 
 use std::borrow::Cow;
 
