@@ -31,7 +31,7 @@ use turnbuckle_protocol::{
     meta::{RequestMeta, TraceContext},
     types::LogLevel,
 };
-use turnbuckle_store::{ClientProfile, InstanceMessage, SessionId, SessionRecord};
+use turnbuckle_store::{ClientProfile, InstanceMessage, SessionId, SessionRecord, StreamId};
 
 use crate::sync::lock;
 
@@ -157,6 +157,12 @@ pub(crate) trait SessionUser: Send + Sync {
     /// Handles a message of another instance. It does not wait: what takes time runs in a task of its own. Messages about
     /// unknown sessions, requests and streams are ignored.
     fn receive(self: Arc<Self>, message: InstanceMessage);
+
+    /// Returns whether this component writes a stream of the session.
+    fn writes_stream(&self, session: &SessionId, stream: StreamId) -> bool {
+        let _ = (session, stream);
+        false
+    }
 
     /// Looks for sessions that have ended, after messages about sessions were lost.
     fn check_sessions(self: Arc<Self>);

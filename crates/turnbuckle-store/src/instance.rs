@@ -113,7 +113,9 @@ pub enum InstanceMessage {
         /// The sender.
         reader: InstanceId,
     },
-    /// Events of a stream that the receiver reads for its client.
+    /// Events of a stream that the receiver reads for its client. Without events it tells the number of the next one.
+    ///
+    /// What the receiver lacks before the first event is in the log.
     Events {
         /// The session.
         session: SessionId,
@@ -126,13 +128,14 @@ pub enum InstanceMessage {
         /// Set if no event follows these.
         end: bool,
     },
-    /// The client of the sender no longer reads a stream.
+    /// To the writer: the client of the sender no longer reads a stream. From the writer: another reader has taken the stream
+    /// over, or the handler closes the connection of the client.
     Detach {
         /// The session.
         session: SessionId,
         /// The stream.
         stream: StreamId,
-        /// The sender.
+        /// The instance that reads, or has read, the stream.
         reader: InstanceId,
     },
 }

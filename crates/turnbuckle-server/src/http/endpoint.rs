@@ -20,7 +20,7 @@ use ::http::{
 use bytes::Bytes;
 use tokio::time::Instant;
 use turnbuckle_protocol::Principal;
-use turnbuckle_store::{SessionOwner, StoreError};
+use turnbuckle_store::{InstanceId, SessionOwner, StoreError};
 
 use crate::{
     Server,
@@ -38,7 +38,7 @@ use crate::{
         post::{self, PartialBodyBudget},
         responses,
         session::{self, ActiveSessions, ExpirySweeper, SessionRefresher, limits},
-        stream::{StreamIdSource, get_stream},
+        stream::{StreamIdSource, forwarding::ForwardedStreams, get_stream},
         unread_body::{TrackedBody, UnreadBody, respond_after_drain},
     },
     lifecycle::{TransportInfo, may_be_legacy},
@@ -54,6 +54,7 @@ pub(super) struct Endpoint {
     pub(super) started: Instant,
     pub(super) active_sessions: ActiveSessions,
     pub(super) stream_ids: StreamIdSource,
+    pub(super) forwarded_streams: ForwardedStreams,
     pub(super) change_fanout: ChangeFanout,
     pub(super) sweeper: ExpirySweeper,
     pub(super) session_refresher: SessionRefresher,
@@ -105,6 +106,7 @@ impl Endpoint {
             started: Instant::now(),
             active_sessions: ActiveSessions::default(),
             stream_ids: StreamIdSource::default(),
+            forwarded_streams: ForwardedStreams::default(),
             change_fanout: ChangeFanout::default(),
             sweeper: ExpirySweeper::default(),
             session_refresher: SessionRefresher::default(),
@@ -119,6 +121,20 @@ impl Endpoint {
             server,
             options,
         }
+    }
+
+    /// Returns the id of this instance, which is the default one if the store is not shared.
+    pub(super) fn instance_id(&self) -> InstanceId {
+        let instance = self.server.instance();
+        instance
+            .and_then(|instance| instance.id())
+            .unwrap_or_default()
+    }
+
+    /// Returns whether this instance may write to the store for sessions.
+    pub(super) fn may_write(&self) -> bool {
+        let instance = self.server.instance();
+        instance.is_none_or(|instance| instance.is_held())
     }
 
     /// Starts the shutdown of connections and streams.

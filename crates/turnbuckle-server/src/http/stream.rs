@@ -1,6 +1,7 @@
 //! Server-sent event streams: the heartbeat of all of them, and the streams of a session, which clients can resume.
 
 mod channel;
+pub(super) mod forwarding;
 pub(super) mod get_stream;
 mod resumable;
 mod writer;
@@ -12,11 +13,11 @@ use std::{
 
 use bytes::Bytes;
 pub(super) use channel::{
-    ChannelReader, ReadResult, SequencedEvent, StreamChannel, StreamIdSource, StreamWriter, append,
-    finish_in_log, publish,
+    ChannelReader, ReadResult, ReaderEnd, SequencedEvent, StreamChannel, StreamIdSource,
+    StreamWriter, append, finish_in_log, publish,
 };
 pub(super) use get_stream::GetStreams;
-pub(super) use resumable::{ResumableStream, encode_finished};
+pub(super) use resumable::{EventSource, ResumableStream, encode_finished};
 use tokio::time::{Instant, Sleep, sleep_until};
 pub(super) use writer::{CallStreamWriter, StreamOpening, first_event};
 

@@ -3,7 +3,7 @@
 mod batches;
 mod concurrent_clients;
 mod connections;
-mod event_store_faults;
+pub(crate) mod event_store_faults;
 mod host_origin;
 #[cfg(feature = "http2")]
 mod http2;

@@ -3,5 +3,6 @@
 mod calls;
 mod client_requests;
 mod leases;
+mod streams;
 mod tasks;
 mod test_registry;

@@ -335,7 +335,7 @@ pub(crate) async fn respond_finished(
     events.push(take_body(&mut final_response));
     let start = first_event(active.endpoint.stream_ids.next());
     let batch = EventBatch {
-        head: Some(opening.head()),
+        head: Some(opening.head(active.endpoint.instance_id())),
         first: start.sequence,
         events: &events,
         end: true,

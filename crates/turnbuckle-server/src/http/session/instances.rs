@@ -20,7 +20,7 @@ use turnbuckle_store::{
 
 use super::{ActiveSessionGuard, active::store_unavailable};
 use crate::{
-    http::{body::ResponseBody, endpoint::Endpoint},
+    http::{body::ResponseBody, endpoint::Endpoint, stream::forwarding},
     lifecycle::{runtime::SessionRuntime, session::NotificationEffect},
 };
 
@@ -141,7 +141,7 @@ impl Endpoint {
                     receive_client_message(&active.runtime, &message);
                 }
             }
-            message => tracing::trace!(?message, "ignored a message of another instance"),
+            message => forwarding::receive(self, message),
         }
     }
 

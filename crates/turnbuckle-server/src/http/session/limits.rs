@@ -9,13 +9,14 @@ use std::{
 use turnbuckle_protocol::RequestId;
 use turnbuckle_store::{
     InstanceMessage, RequiredSpace, SessionId, SessionOwner, SessionRecord, SessionUpdate,
-    StoreError,
+    StoreError, StreamId,
 };
 
 use crate::{
     http::{
         endpoint::{Endpoint, RequestHead},
         session::ActiveSessions,
+        stream::forwarding,
     },
     lifecycle::{GeneralChannel, SessionUser, SessionUsers},
     middleware::SessionKey,
@@ -138,6 +139,10 @@ impl SessionUser for Endpoint {
 
     fn close(&self, session: &SessionId) {
         self.active_sessions.close(session);
+    }
+
+    fn writes_stream(&self, session: &SessionId, stream: StreamId) -> bool {
+        forwarding::find_written(self, *session, stream).is_some()
     }
 
     fn end_session(&self, session: SessionId) {

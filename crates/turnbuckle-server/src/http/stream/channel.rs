@@ -62,7 +62,7 @@ pub(crate) type SequencedEvent = (u64, Bytes);
 struct ChannelState {
     /// Events that were not read yet.
     queue: InlineQueue<SequencedEvent>,
-    /// The number of the last event that the writer of calls has sent.
+    /// The number of the last event that the writer has sent.
     last_sequence: u64,
     /// The number of the last event that the reader was passed by the writer of calls.
     last_pushed: u64,
@@ -72,6 +72,10 @@ struct ChannelState {
     reader_generation: u64,
     /// Time since which the stream lacks a reader; `None` while it has one.
     unread_since: Option<Instant>,
+    /// The instance that reads the stream for its client, if the reader is there.
+    instance_reader: Option<InstanceId>,
+    /// Set once the writer, another instance, has forwarded something.
+    was_forwarded: bool,
     finished: bool,
     close_requested: bool,
     /// The waker of the reader, while the queue is empty.
@@ -88,6 +92,16 @@ pub(crate) enum ReadResult {
     ReadLog,
     /// The stream has ended, or the connection is to be closed.
     End,
+}
+
+/// The reason why a reader ends.
+pub(crate) enum ReaderEnd {
+    /// The stream is complete.
+    Finished,
+    /// Another reader has replaced this one, or its instance has detached it.
+    Replaced,
+    /// The connection is to be closed, and the stream continues.
+    CloseRequested,
 }
 
 impl ChannelState {
@@ -112,6 +126,8 @@ impl StreamChannel {
                 overflowed: false,
                 reader_generation: 0,
                 unread_since: Some(Instant::now()),
+                instance_reader: None,
+                was_forwarded: false,
                 finished: false,
                 close_requested: false,
                 reader_waker: None,
@@ -134,6 +150,7 @@ impl StreamChannel {
     /// Passes an event that is in the log to the reader, if there is one.
     pub(crate) fn push(&self, sequence: u64, data: Bytes) {
         let mut state = lock(&self.state);
+        state.last_sequence = state.last_sequence.max(sequence);
         if !state.has_reader() {
             return;
         }
@@ -170,7 +187,50 @@ impl StreamChannel {
         wake_both(state);
     }
 
-    /// Returns whether the writer of calls has sent an event with this number, though it may not be in the log.
+    /// Passes events to the reader that the writer, another instance, has forwarded.
+    ///
+    /// What was not forwarded before the number `first` is read from the log.
+    pub(crate) fn push_forwarded(&self, first: u64, events: Vec<Bytes>, ends: bool) {
+        let mut state = lock(&self.state);
+        state.was_forwarded = true;
+        state.finished |= ends;
+        if state.is_full() {
+            state.queue.clear();
+            state.overflowed = true;
+        }
+        state.overflowed |= first > state.last_sequence.saturating_add(1);
+        state.last_sequence = state.last_sequence.max(first.saturating_sub(1));
+        for (offset, data) in (0..).zip(events) {
+            let sequence = first.saturating_add(offset);
+            state.last_sequence = state.last_sequence.max(sequence);
+            if state.has_reader() && !data.is_empty() {
+                state.queue.push((sequence, data));
+            }
+        }
+        wake_both(state);
+    }
+
+    /// Sets the number of the last event that a reader has.
+    pub(crate) fn set_last_sequence(&self, sequence: u64) {
+        lock(&self.state).last_sequence = sequence;
+    }
+
+    /// Returns the number of the next event.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        lock(&self.state).last_sequence.saturating_add(1)
+    }
+
+    /// Returns whether the writer, another instance, has forwarded something.
+    pub(crate) fn was_forwarded(&self) -> bool {
+        lock(&self.state).was_forwarded
+    }
+
+    /// Returns whether the stream is complete.
+    pub(crate) fn is_finished(&self) -> bool {
+        lock(&self.state).finished
+    }
+
+    /// Returns whether the writer has sent an event with this number, though it may not be in the log.
     pub(crate) fn has_sent(&self, sequence: u64) -> bool {
         (1..=lock(&self.state).last_sequence).contains(&sequence)
     }
@@ -204,7 +264,35 @@ impl StreamChannel {
 
     /// Attaches a new reader in place of the previous one.
     pub(crate) fn attach(self: &Arc<Self>) -> ChannelReader {
+        self.attach_reader(None)
+    }
+
+    /// Attaches a reader that forwards events to another instance, in place of the previous one.
+    pub(crate) fn attach_instance(self: &Arc<Self>, reader: InstanceId) -> ChannelReader {
+        self.attach_reader(Some(reader))
+    }
+
+    /// Returns the instance that reads the stream for its client.
+    pub(crate) fn instance_reader(&self) -> Option<InstanceId> {
+        lock(&self.state).instance_reader
+    }
+
+    /// Detaches the reader that forwards events to this instance.
+    pub(crate) fn detach_instance(&self, reader: &InstanceId) {
         let mut state = lock(&self.state);
+        if state.instance_reader.as_ref() == Some(reader) {
+            state.reader_generation += 1;
+            state.instance_reader = None;
+            state.unread_since = Some(Instant::now());
+            state.queue.clear();
+            state.overflowed = false;
+            wake_both(state);
+        }
+    }
+
+    fn attach_reader(self: &Arc<Self>, instance: Option<InstanceId>) -> ChannelReader {
+        let mut state = lock(&self.state);
+        state.instance_reader = instance;
         state.reader_generation += 1;
         state.unread_since = None;
         state.queue.clear();
@@ -273,6 +361,18 @@ impl ChannelReader {
         Poll::Ready(result)
     }
 
+    /// Returns why [`poll_read`](Self::poll_read) has returned [`ReadResult::End`].
+    pub(crate) fn end(&self) -> ReaderEnd {
+        let state = lock(&self.channel.state);
+        if !self.is_current(&state) {
+            ReaderEnd::Replaced
+        } else if state.finished {
+            ReaderEnd::Finished
+        } else {
+            ReaderEnd::CloseRequested
+        }
+    }
+
     /// Returns whether this reader was not replaced.
     fn is_current(&self, state: &ChannelState) -> bool {
         state.reader_generation == self.generation
@@ -308,7 +408,7 @@ impl StreamWriter {
         let stream = active.endpoint.stream_ids.next();
         let opening = EventBatch {
             head: Some(StreamHead {
-                writer: InstanceId::default(),
+                writer: active.endpoint.instance_id(),
                 owner: owner.clone(),
                 requests: Vec::new(),
             }),

@@ -11,7 +11,7 @@ use std::{
 use ::http::{Response, StatusCode};
 use tokio::time::Instant;
 use turnbuckle_protocol::RpcError;
-use turnbuckle_store::{EventId, EventReplay, SessionId, SessionRecord};
+use turnbuckle_store::{EventId, EventReplay, SessionId, SessionRecord, StoreError};
 
 use crate::{
     http::{
@@ -23,7 +23,10 @@ use crate::{
         post,
         responses::{self, event_stream},
         session::{ActiveSessionGuard, SessionRefresher, find_session, limits},
-        stream::{ResumableStream, StreamChannel, StreamWriter},
+        stream::{
+            EventSource, ResumableStream, StreamChannel, StreamWriter,
+            forwarding::{self, ForwardedReader},
+        },
     },
     lifecycle::session,
     sync::lock,
@@ -149,24 +152,54 @@ async fn resume(
     };
     let active = connection.take_session(endpoint, session_id);
     SessionRefresher::start(endpoint);
-    let channel = active.session.channel(last_id.stream);
-    let is_sent = channel
-        .as_ref()
-        .is_some_and(|channel| channel.has_sent(last_id.sequence));
-    if !is_sent {
-        let events = &endpoint.server.store_ref().events;
-        match events.replay_after(&session_id, &last_id, 1).await {
-            Ok(Some(replay))
-                if last_id.sequence <= replay.last && !is_final_event_lost(&replay) => {}
-            Ok(_) => return unknown_id(),
-            Err(error) => return responses::service_unavailable(None, error.to_string()),
-        }
-    }
-    let reader = channel.map(|channel| channel.attach());
-    let stream = ResumableStream::new(active, reader, last_id)
+    let source = match find_source(&active, last_id).await {
+        Ok(Some(source)) => source,
+        Ok(None) => return unknown_id(),
+        Err(error) => return responses::service_unavailable(None, error.to_string()),
+    };
+    let stream = ResumableStream::new(active, source, last_id)
         .with_prelude(false)
         .with_permit(permit);
     event_stream(ResponseBody::from_sse(stream.into_body()))
+}
+
+/// Finds out where the events after `last` come from. Returns `None` if the id is unknown.
+async fn find_source(
+    active: &ActiveSessionGuard,
+    last: EventId,
+) -> Result<Option<EventSource>, StoreError> {
+    let (endpoint, session) = (&active.endpoint, active.session_id);
+    let channel = active.session.channel(last.stream);
+    if let Some(channel) = &channel
+        && channel.has_sent(last.sequence)
+    {
+        return Ok(Some(EventSource::Channel(channel.attach())));
+    }
+    let events = &endpoint.server.store_ref().events;
+    let replay = match events.replay_after(&session, &last, 1).await? {
+        Some(replay) if !is_final_event_lost(&replay) => replay,
+        _ => return Ok(None),
+    };
+    let is_beyond = last.sequence > replay.last;
+    match channel {
+        Some(_) if is_beyond => return Ok(None),
+        Some(channel) => return Ok(Some(EventSource::Channel(channel.attach()))),
+        None => {}
+    }
+    if replay.finished || endpoint.server.instance().is_none() {
+        return Ok((!is_beyond).then(EventSource::log));
+    }
+    if !forwarding::may_have_sent(&replay, last.sequence) {
+        return Ok(None);
+    }
+    let (writer, own) = (replay.writer, endpoint.instance_id());
+    match ForwardedReader::attach(endpoint, session, last, writer, own).await? {
+        Some(reader) => Ok(Some(EventSource::Forwarded(Box::new(reader)))),
+        None => {
+            forwarding::end_orphan(endpoint, session, last, &writer).await?;
+            Ok(Some(EventSource::log()))
+        }
+    }
 }
 
 /// Returns whether the final event of a finished stream, usually the response, has expired.
@@ -200,7 +233,7 @@ async fn open(
     for channel in replaced {
         finish(&endpoint, &active.session_id, &active.session, &channel).await;
     }
-    let stream = ResumableStream::new(active, Some(reader), writer.start)
+    let stream = ResumableStream::new(active, EventSource::Channel(reader), writer.start)
         .with_prelude(session::rules(record).sends_priming_event)
         .with_permit(permit);
     event_stream(ResponseBody::from_sse(stream.into_body()))

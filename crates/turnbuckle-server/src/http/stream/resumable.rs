@@ -17,7 +17,10 @@ use crate::{
         body::SseBody,
         endpoint::InFlightPermit,
         session::ActiveSessionGuard,
-        stream::{ChannelReader, Heartbeat, MAX_WRITE_BYTES, ReadResult, SequencedEvent},
+        stream::{
+            ChannelReader, Heartbeat, MAX_WRITE_BYTES, ReadResult, SequencedEvent,
+            forwarding::ForwardedReader,
+        },
     },
     request::BoxFuture,
 };
@@ -55,11 +58,13 @@ enum StreamPrelude {
 }
 
 /// The source of new events.
-enum EventSource {
+pub(crate) enum EventSource {
     /// The writer of the stream, in this process.
     Channel(ChannelReader),
-    /// The log, polled by a timer: the stream is not written in this process.
+    /// The log, polled by a timer: the stream is finished, or the store does not tell which process writes it.
     Log(Pin<Box<Sleep>>),
+    /// The writer, another instance.
+    Forwarded(Box<ForwardedReader>),
 }
 
 /// The next step of a stream.
@@ -81,21 +86,13 @@ impl ResumableStream {
     ) -> Self {
         Self {
             must_read_log: false,
-            ..Self::new(active, Some(reader), start)
+            ..Self::new(active, EventSource::Channel(reader), start)
         }
     }
 
     /// Creates a stream of the events after `last_id`.
-    pub(crate) fn new(
-        active: ActiveSessionGuard,
-        reader: Option<ChannelReader>,
-        last_id: EventId,
-    ) -> Self {
+    pub(crate) fn new(active: ActiveSessionGuard, source: EventSource, last_id: EventId) -> Self {
         let heartbeat = Heartbeat::new(active.endpoint.options.stream_heartbeat);
-        let source = match reader {
-            Some(reader) => EventSource::Channel(reader),
-            None => EventSource::Log(Box::pin(sleep(LOG_POLL_INTERVAL))),
-        };
         Self {
             active,
             source,
@@ -162,6 +159,9 @@ impl ResumableStream {
 
     /// Reads the log.
     async fn query_store(mut self) -> Self {
+        if let EventSource::Forwarded(reader) = &mut self.source {
+            reader.check_writer(self.last_id).await;
+        }
         self.read_log().await;
         self
     }
@@ -180,7 +180,7 @@ impl ResumableStream {
                 let replayed = replay.events.into_iter();
                 self.queue
                     .extend(replayed.map(|StoredEvent { id, data }| (id.sequence, data)));
-                self.ended |= replay.finished && matches!(self.source, EventSource::Log(_));
+                self.ended |= replay.finished && !matches!(self.source, EventSource::Channel(_));
             }
             // The writer has not opened the stream in the log yet, or will finish the channel.
             Ok(None) if matches!(self.source, EventSource::Channel(_)) => {}
@@ -256,6 +256,11 @@ impl StreamPrelude {
 }
 
 impl EventSource {
+    /// Reads the log of a stream, and looks for more events there.
+    pub(crate) fn log() -> Self {
+        Self::Log(Box::pin(sleep(LOG_POLL_INTERVAL)))
+    }
+
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -263,6 +268,7 @@ impl EventSource {
     ) -> Poll<ReadResult> {
         match self {
             Self::Channel(reader) => reader.poll_read(cx, rest),
+            Self::Forwarded(reader) => reader.poll_read(cx, rest),
             Self::Log(poll_timer) => {
                 ready!(poll_timer.as_mut().poll(cx));
                 poll_timer

@@ -148,9 +148,18 @@ impl CallStreamWriter {
             self.keep_for_later();
             return Ok(());
         }
+        if !self.active.endpoint.may_write() {
+            self.retry_later(&StoreError::unavailable(
+                "this instance could not renew its lease",
+            ));
+            return Ok(());
+        }
         let events = &self.active.endpoint.server.store_ref().events;
         let batch = EventBatch {
-            head: self.opening.as_ref().map(StreamOpening::head),
+            head: self
+                .opening
+                .as_ref()
+                .map(|opening| opening.head(self.active.endpoint.instance_id())),
             first: self.first,
             events: &self.unlogged,
             answered: &self.answered,
@@ -267,9 +276,9 @@ impl CallStreamWriter {
 }
 
 impl StreamOpening {
-    pub(crate) fn head(&self) -> StreamHead {
+    pub(crate) fn head(&self, writer: InstanceId) -> StreamHead {
         StreamHead {
-            writer: InstanceId::default(),
+            writer,
             owner: self.owner.clone(),
             requests: self.requests.clone(),
         }
