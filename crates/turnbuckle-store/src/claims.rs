@@ -71,6 +71,11 @@ impl ClaimToken {
         &self.key
     }
 
+    /// Returns a text of visible ASCII characters that no other claim has, for a store that keeps claims elsewhere.
+    pub fn holder_text(&self) -> String {
+        self.holder.0.to_string()
+    }
+
     pub(crate) fn holder(&self) -> ClaimHolder {
         self.holder
     }

@@ -27,18 +27,35 @@ pub struct LogSubscription<T> {
 
 enum SubscriptionState<T> {
     /// No receive is in progress.
-    Idle(Receiver<T>),
+    Idle(LogReceiver<T>),
     /// The receiver is inside a future that has registered the waker and returns it with the result.
-    Waiting(BoxFuture<'static, (Result<T, RecvError>, Receiver<T>)>),
+    Waiting(BoxFuture<'static, (Received<T>, LogReceiver<T>)>),
     /// The log was dropped.
     Closed,
 }
+
+/// The channel that the store feeds.
+enum LogReceiver<T> {
+    Entries(Receiver<T>),
+    Results(Receiver<Result<T, SubscriberLagged>>),
+}
+
+/// An entry, that the subscriber lagged, or `None` if the log was dropped.
+type Received<T> = Option<Result<T, SubscriberLagged>>;
 
 impl<T: Clone + Send + 'static> LogSubscription<T> {
     /// Creates a subscription from `receiver`, which the store feeds with the entries of its log, in order.
     pub fn new(receiver: Receiver<T>) -> Self {
         Self {
-            state: SubscriptionState::Idle(receiver),
+            state: SubscriptionState::Idle(LogReceiver::Entries(receiver)),
+        }
+    }
+
+    /// Creates a subscription from `receiver`, which the store feeds with the entries of its log, in order, and with an error in
+    /// place of entries that the store has lost.
+    pub fn of_results(receiver: Receiver<Result<T, SubscriberLagged>>) -> Self {
+        Self {
+            state: SubscriptionState::Idle(LogReceiver::Results(receiver)),
         }
     }
 
@@ -62,11 +79,8 @@ impl<T: Clone + Send + 'static> LogSubscription<T> {
                     };
                     self.state = SubscriptionState::Idle(receiver);
                     match result {
-                        Ok(entry) => return Poll::Ready(Ok(entry)),
-                        Err(RecvError::Lagged(missed)) => {
-                            return Poll::Ready(Err(SubscriberLagged { missed }));
-                        }
-                        Err(RecvError::Closed) => self.state = SubscriptionState::Closed,
+                        Some(received) => return Poll::Ready(received),
+                        None => self.state = SubscriptionState::Closed,
                     }
                 }
             }
@@ -75,9 +89,20 @@ impl<T: Clone + Send + 'static> LogSubscription<T> {
 }
 
 fn wait<T: Clone + Send + 'static>(
-    mut receiver: Receiver<T>,
-) -> BoxFuture<'static, (Result<T, RecvError>, Receiver<T>)> {
-    Box::pin(async move { (receiver.recv().await, receiver) })
+    mut receiver: LogReceiver<T>,
+) -> BoxFuture<'static, (Received<T>, LogReceiver<T>)> {
+    Box::pin(async move {
+        let received = match &mut receiver {
+            LogReceiver::Entries(entries) => entries.recv().await.map(Ok),
+            LogReceiver::Results(results) => results.recv().await,
+        };
+        let received = match received {
+            Ok(received) => Some(received),
+            Err(RecvError::Lagged(missed)) => Some(Err(SubscriberLagged { missed })),
+            Err(RecvError::Closed) => None,
+        };
+        (received, receiver)
+    })
 }
 
 impl<T> std::fmt::Debug for LogSubscription<T> {
@@ -113,5 +138,21 @@ mod tests {
             assert!(subscription.poll_next(cx).is_pending());
             assert!(subscription.poll_next(cx).is_pending());
         }
+    }
+
+    #[test]
+    fn a_subscription_tells_in_order_that_the_store_lost_entries() {
+        let sender = broadcast::Sender::new(2);
+        let mut subscription = LogSubscription::of_results(sender.subscribe());
+        let cx = &mut Context::from_waker(Waker::noop());
+        sender.send(Ok(1)).unwrap();
+        sender.send(Err(SubscriberLagged { missed: 7 })).unwrap();
+        sender.send(Ok(2)).unwrap();
+
+        let lagged = |missed| Poll::Ready(Err(SubscriberLagged { missed }));
+        assert_eq!(subscription.poll_next(cx), lagged(1));
+        assert_eq!(subscription.poll_next(cx), lagged(7));
+        assert_eq!(subscription.poll_next(cx), Poll::Ready(Ok(2)));
+        assert!(subscription.poll_next(cx).is_pending());
     }
 }

@@ -35,9 +35,15 @@ pub async fn events(make: impl AsyncFn(StoreLimits) -> Store) {
     the_oldest_events_are_removed_first_and_the_gap_is_reported(&make).await;
     an_event_larger_than_its_stream_stays_until_the_next(&make).await;
     finished_streams_make_room_and_open_ones_do_not(&make).await;
+    one_event_goes_to_many_streams(&make).await;
+}
+
+/// Checks that all streams of a store together are limited by [`EventLimits::max_total_bytes`](crate::EventLimits).
+///
+/// For stores in memory. A database has a limit of its own.
+pub async fn event_totals(make: impl AsyncFn(StoreLimits) -> Store) {
     all_streams_together_are_bounded(&make).await;
     the_owner_with_the_largest_part_loses_events_first(&make).await;
-    one_event_goes_to_many_streams(&make).await;
 }
 
 /// A limit above the number of events of every stream here.

@@ -15,6 +15,7 @@ async fn sessions() {
 #[tokio::test(start_paused = true)]
 async fn events() {
     conformance::events(memory).await;
+    conformance::event_totals(memory).await;
 }
 
 #[tokio::test(start_paused = true)]
