@@ -12,6 +12,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("turnbuckle-schema", &[]),
     ("turnbuckle-auth", &["protocol", "text"]),
     ("turnbuckle-store", &["protocol"]),
+    ("turnbuckle-store-redis", &["protocol", "store"]),
     (
         "turnbuckle-server",
         &["protocol", "schema", "store", "text"],
@@ -32,14 +33,30 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     (
         "turnbuckle",
         &[
-            "protocol", "store", "server", "client", "auth", "gateway", "macros",
+            "protocol",
+            "store",
+            "store-redis",
+            "server",
+            "client",
+            "auth",
+            "gateway",
+            "macros",
         ],
     ),
     (
         "turnbuckle-cli",
         &[
-            "protocol", "store", "server", "client", "auth", "context", "check", "gateway",
-            "macros", "text",
+            "protocol",
+            "store",
+            "store-redis",
+            "server",
+            "client",
+            "auth",
+            "context",
+            "check",
+            "gateway",
+            "macros",
+            "text",
         ],
     ),
 ];

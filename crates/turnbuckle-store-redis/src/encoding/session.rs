@@ -1,0 +1,61 @@
+//! Records of sessions.
+
+use turnbuckle_protocol::{
+    Principal, Revision,
+    types::{ClientCapabilities, Implementation, LogLevel},
+};
+use turnbuckle_store::{ClientProfile, SessionOwner, SessionRecord};
+
+use super::{DecodeError, Decoder, Encoder};
+
+/// Encodes a record without its version and whether it is initialized, which are in front of the sealed record.
+pub(crate) fn encode_session(record: &SessionRecord) -> Vec<u8> {
+    let mut encoder = Encoder::new();
+    encoder
+        .text(record.owner.key())
+        .flag(record.owner.is_shared())
+        .text(record.revision.as_str())
+        .json(&record.client.info)
+        .json(&record.client.capabilities)
+        .flag(record.principal.is_some());
+    if let Some(principal) = &record.principal {
+        encoder.json(principal);
+    }
+    encoder.flag(record.initialized);
+    encoder.number(u64::from(record.version));
+    encoder.flag(record.log_level.is_some());
+    if let Some(level) = &record.log_level {
+        encoder.json(level);
+    }
+    encoder.number(record.subscriptions.len() as u64);
+    for uri in &record.subscriptions {
+        encoder.text(uri);
+    }
+    encoder.finish()
+}
+
+pub(crate) fn decode_session(bytes: &[u8]) -> Result<SessionRecord, DecodeError> {
+    let decoder = &mut Decoder::new(bytes)?;
+    let (key, is_shared) = (decoder.text()?, decoder.flag()?);
+    let owner = if is_shared {
+        SessionOwner::shared(key)
+    } else {
+        SessionOwner::caller(key)
+    };
+    let revision: Revision = decoder.parsed()?;
+    let info: Option<Implementation> = decoder.json()?;
+    let capabilities: ClientCapabilities = decoder.json()?;
+    let has_principal = decoder.flag()?;
+    let principal = has_principal.then(|| decoder.json::<Principal>());
+    let principal = principal.transpose()?;
+    let profile = ClientProfile { info, capabilities };
+    let mut record = SessionRecord::new(principal, revision, profile).owned_by(owner);
+    record.initialized = decoder.flag()?;
+    record.version = u32::try_from(decoder.number()?).map_err(|_| DecodeError)?;
+    if decoder.flag()? {
+        record.log_level = Some(decoder.json::<LogLevel>()?);
+    }
+    let subscriptions = decoder.list(|decoder| decoder.text().map(str::to_owned))?;
+    record.subscriptions = subscriptions.into_iter().collect();
+    Ok(record)
+}
