@@ -25,6 +25,8 @@ mod resources;
 mod serve;
 mod servers;
 mod skills;
+#[cfg(feature = "listener")]
+mod state_keys;
 mod tools;
 mod whoami;
 

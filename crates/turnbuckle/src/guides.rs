@@ -42,6 +42,10 @@ mod client_errors {}
 #[doc = include_str!("../../../docs/authorization.md")]
 mod authorization {}
 
+#[cfg(feature = "redis")]
+#[doc = include_str!("../../../docs/scale-out.md")]
+mod scale_out {}
+
 #[doc = include_str!("../../turnbuckle-macros/src/attributes.md")]
 mod attributes {}
 

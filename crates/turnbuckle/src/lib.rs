@@ -64,7 +64,8 @@
 //!   their module: `types::Tool` is the definition of a tool in a list, [`Tool`] the function with its definition.
 //! - [`protocol`]: the layer below: JSON-RPC, revisions, the table of methods.
 //! - [`testing`]: an in-memory client for tests of a server.
-//! - [`store`]: storage of sessions, events and changes, and the traits for other backends.
+//! - [`store`]: storage of sessions, events and changes, and the traits for other backends. The feature `redis` adds
+//!   `redis::RedisStore`, for several instances behind one endpoint.
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]
@@ -97,6 +98,8 @@ pub use turnbuckle_server::{
 #[cfg(feature = "skills")]
 pub use turnbuckle_server::{Skill, SkillError, Skills};
 pub use turnbuckle_store as store;
+#[cfg(feature = "redis")]
+pub use turnbuckle_store_redis as redis;
 
 /// The layer below the payloads of [`types`].
 pub mod protocol {

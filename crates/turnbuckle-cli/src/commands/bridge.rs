@@ -12,7 +12,6 @@ mod reload;
 mod server_files;
 mod server_section;
 mod startup_message;
-mod state_keys;
 mod token_file;
 mod upstreams;
 
@@ -24,13 +23,13 @@ use first_message::FirstMessage;
 use policy::{PolicyFiles, PolicyOptions};
 use reload::Reloader;
 use serde::Deserialize;
-use state_keys::StateKeys;
 use turnbuckle_gateway::{Gateway, PrefixMode, RunningGateway, StartError};
 use turnbuckle_protocol::types::{ClientCapabilities, Implementation};
 use turnbuckle_server::{ServedEras, stdio::Stdio};
 use turnbuckle_text::error_chain;
 use upstreams::{BridgedServer, BridgedServers};
 
+use super::state_keys::StateKeys;
 use crate::{
     cli::{CommandArg, EraOption, parse_duration},
     connection::or_interrupted,
@@ -426,7 +425,9 @@ impl BridgeCommand {
             gateway = gateway.first_client(info, capabilities);
         }
         if let Some(keys) = &self.state_keys {
-            gateway = keys.apply(gateway)?;
+            gateway = gateway
+                .state_keys(keys.iter())
+                .map_err(|error| CliError::could_not_run(format!("invalid state key: {error}")))?;
         }
         for server in servers.iter() {
             gateway = gateway.upstream(server.upstream(self, context).await?);

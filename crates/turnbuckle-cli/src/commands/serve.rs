@@ -3,12 +3,14 @@
 mod build_server;
 mod config;
 mod service;
+mod shared_store;
 mod startup_message;
 
 use std::{path::PathBuf, time::Duration};
 
 use config::{DEFAULT_PORT, QuotaOption, ServeConfig, ServeSettings, ToolSetOption};
 use service::{ServiceAction, ServiceFlags};
+use turnbuckle_auth::Secret;
 use turnbuckle_server::stdio::Stdio;
 
 use super::context;
@@ -34,7 +36,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// line for each request with client, tool, outcome and duration. The variable RUST_LOG selects other log lines, for example RUST_LOG=turnbuckle_server=trace.
 ///
 /// Settings can also be in a file: turnbuckle/serve.toml in the configuration directory, or the file of --config.
-/// Keys: listen, data, half-life, roots, tools, quota, deadline, index-deadline, allow-hosts, http-sse, log-file, a table `[embeddings]` with url,
+/// Keys: listen, data, half-life, roots, tools, quota, deadline, index-deadline, allow-hosts, http-sse, store, state-key-file, log-file, a table `[embeddings]` with url,
 /// model and api-key-env, a table `[authorization]` with issuer, audience, require-scopes and token-file, and a table
 /// `[limits]` with max-connections, max-sessions and max-sessions-per-caller. Options on the command line take
 /// precedence.
@@ -85,6 +87,20 @@ pub(crate) struct ServeCommand {
     #[arg(long, conflicts_with = "stdio")]
     http_sse: bool,
 
+    /// Share sessions with other instances through Redis
+    ///
+    /// For example redis://HOST:PORT, redis-sentinel://HOST:PORT,HOST:PORT/NAME or redis-cluster://HOST:PORT. Requires
+    /// --state-key-file. Put a URL with a password into the configuration file: other users can see command lines.
+    #[arg(long, value_name = "URL", conflicts_with = "stdio", value_parser = config::parse_store_url)]
+    store: Option<Secret>,
+
+    /// Seal values with the keys of this file
+    ///
+    /// Each line is a key of 32 characters or more; the first seals, all of them open. All instances need the same keys.
+    /// Make a file with `(umask 077; openssl rand -hex 32 > FILE)`.
+    #[arg(long, value_name = "FILE")]
+    state_key_file: Option<PathBuf>,
+
     /// Write the log to this file instead of stderr
     ///
     /// At 10 MiB the file is renamed to FILE.1, and older ones to FILE.2 and so on; five are kept.
@@ -117,6 +133,7 @@ impl ServeCommand {
         }
         log::init(settings.log_file.as_deref(), context)?;
         let server = build_server::build(&settings, context)?;
+        let server = shared_store::apply(server, &settings).await?;
         if is_stdio {
             return Ok(Stdio::new(server).serve().await?);
         }

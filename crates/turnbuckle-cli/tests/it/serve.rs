@@ -599,3 +599,19 @@ fn http_sse_needs_http() {
     --- exit 2
     ");
 }
+
+#[test]
+fn a_shared_store_without_keys_is_refused_with_the_command_that_makes_one() {
+    let sandbox = Sandbox::new();
+
+    let refused = sandbox.run(&["serve", "--store", "redis://127.0.0.1:1"]);
+
+    assert!(
+        refused.contains("--store needs --state-key-file"),
+        "{refused}"
+    );
+    assert!(
+        refused.contains("openssl rand -hex 32 > state.key"),
+        "{refused}"
+    );
+}

@@ -6,7 +6,7 @@ use turnbuckle_context::{
     ContextServer, DataDir, HalfLife, OwnershipPolicy, ToolSet, embedding::http::HttpEmbedder,
 };
 use turnbuckle_server::Server;
-use turnbuckle_store::Store;
+use turnbuckle_store::{Store, StoreLimits};
 
 use super::config::{EmbeddingConfig, ServeLimits, ServeSettings, ToolSetOption};
 use crate::{
@@ -45,19 +45,19 @@ pub(super) fn build(settings: &ServeSettings, context: &CommandContext) -> Resul
     }
     // Also serves clients that were written for early drafts.
     let server = server.build().lenient(true);
-    Ok(server.store(session_store(&settings.limits)))
+    Ok(server.store(Store::memory_with(store_limits(&settings.limits))))
 }
 
-/// Returns the session store, with the limits of the settings.
-fn session_store(limits: &ServeLimits) -> Store {
-    let mut all = turnbuckle_store::StoreLimits::default();
+/// Returns the limits of the store, with those of the settings.
+pub(super) fn store_limits(limits: &ServeLimits) -> StoreLimits {
+    let mut all = StoreLimits::default();
     if let Some(max) = limits.max_sessions {
         all.sessions.max_sessions = max.get();
     }
     if let Some(max) = limits.max_sessions_per_caller {
         all.sessions.max_sessions_per_owner = max.get();
     }
-    Store::memory_with(all)
+    all
 }
 
 fn embedder(embeddings: &EmbeddingConfig, context: &CommandContext) -> Result<HttpEmbedder> {

@@ -8,12 +8,17 @@ use std::{
 };
 
 use serde::{Deserialize, Deserializer, de::Error as _};
+use turnbuckle_auth::Secret;
 use turnbuckle_protocol::json::JsonError;
+use turnbuckle_store_redis::RedisStoreSettings;
 
 use super::ServeCommand;
 use crate::{
     cli,
-    commands::context,
+    commands::{
+        context,
+        state_keys::{self, StateKeys},
+    },
     context::CommandContext,
     environment::Environment,
     error::{CliError, Result},
@@ -42,6 +47,9 @@ pub(super) struct ServeConfig {
     pub(super) allow_hosts: Vec<String>,
     #[serde(default)]
     pub(super) http_sse: bool,
+    #[serde(default, deserialize_with = "store_url")]
+    pub(super) store: Option<Secret>,
+    pub(super) state_key_file: Option<PathBuf>,
     pub(super) log_file: Option<PathBuf>,
     pub(super) embeddings: Option<EmbeddingConfig>,
     pub(super) authorization: Option<AuthSection>,
@@ -118,6 +126,7 @@ impl ServeConfig {
     fn resolve_paths(mut self, resolve: impl Fn(PathBuf) -> PathBuf) -> Self {
         self.data = self.data.map(&resolve);
         self.log_file = self.log_file.map(&resolve);
+        self.state_key_file = self.state_key_file.map(&resolve);
         self.roots = self
             .roots
             .map(|roots| roots.into_iter().map(&resolve).collect());
@@ -153,6 +162,11 @@ fn listen_address<'de, D: Deserializer<'de>>(
         .map_err(D::Error::custom)
 }
 
+fn store_url<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Secret>, D::Error> {
+    let text = String::deserialize(from)?;
+    parse_store_url(&text).map(Some).map_err(D::Error::custom)
+}
+
 fn quota<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<QuotaOption>, D::Error> {
     let text = String::deserialize(from)?;
     parse_quota(&text).map(Some).map_err(D::Error::custom)
@@ -181,6 +195,9 @@ pub(super) struct ServeSettings {
     pub(super) index_deadline: Option<Duration>,
     /// True if HTTP+SSE of 2024-11-05 is served.
     pub(super) http_sse: bool,
+    /// The URL of the store that instances share.
+    pub(super) store: Option<Secret>,
+    pub(super) state_keys: Option<StateKeys>,
     /// The log file; `None` is stderr.
     pub(super) log_file: Option<PathBuf>,
     /// Who may connect.
@@ -211,6 +228,12 @@ impl ServeSettings {
             allows_unauthenticated: serve.dangerously_allow_unauthenticated,
         };
         let access = access.resolve(&address, DEFAULT_PORT, environment)?;
+        let state_key_file = serve.state_key_file.map(here).or(config.state_key_file);
+        let state_keys = state_key_file.as_deref().map(StateKeys::read).transpose()?;
+        let store = serve.store.or(config.store).filter(|_| !serve.stdio);
+        if store.is_some() && state_keys.is_none() {
+            return Err(store_without_keys());
+        }
         let roots: Vec<_> = serve.roots.into_iter().map(here).collect();
         let data = serve.data.map(here).or(config.data);
         Ok(Self {
@@ -227,6 +250,8 @@ impl ServeSettings {
             deadline: serve.deadline.or(config.deadline),
             index_deadline: serve.index_deadline.or(config.index_deadline),
             http_sse: serve.http_sse || config.http_sse,
+            store,
+            state_keys,
             log_file: serve.log_file.map(here).or(config.log_file),
             access,
             embeddings: config.embeddings,
@@ -238,6 +263,23 @@ impl ServeSettings {
 fn http_sse_on_unix_socket() -> CliError {
     CliError::could_not_run("--http-sse needs HTTP, not a Unix socket")
         .hint(format!("use --listen 127.0.0.1:{DEFAULT_PORT} for HTTP"))
+}
+
+fn store_without_keys() -> CliError {
+    let file = Path::new("state.key");
+    let make = state_keys::how_to_make_one(file);
+    CliError::could_not_run(
+        "--store needs --state-key-file: all instances have to seal values with the same keys",
+    )
+    .hint(format!(
+        "{make}, copy it to all instances, and use --state-key-file state.key"
+    ))
+}
+
+/// Parses the value of `--store`.
+pub(super) fn parse_store_url(text: &str) -> std::result::Result<Secret, String> {
+    RedisStoreSettings::check_url(text).map_err(|error| error.to_string())?;
+    Ok(Secret::new(text))
 }
 
 /// The default port.

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use turnbuckle_auth::Secret;
-use turnbuckle_gateway::Gateway;
 
 use crate::{
     error::{CliError, Result},
@@ -18,11 +17,11 @@ const MIN_LENGTH: usize = 32;
 
 /// The keys, of which the first seals and all of them open.
 #[derive(Debug)]
-pub(super) struct StateKeys(Vec<Secret>);
+pub(crate) struct StateKeys(Vec<Secret>);
 
 impl StateKeys {
     /// Reads a file that only the user can read.
-    pub(super) fn read(path: &Path) -> Result<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let shown = path.display();
         let (text, metadata) = file_text::regular_file(path, MAX_BYTES).map_err(|error| {
             let message = format!("cannot read the state keys {shown}: {error}");
@@ -59,15 +58,14 @@ impl StateKeys {
         Ok(Self(keys))
     }
 
-    /// Seals what the gateway gives to clients with the keys.
-    pub(super) fn apply(&self, gateway: Gateway) -> Result<Gateway> {
-        let keys = self.0.iter().map(Secret::expose);
-        let applied = gateway.state_keys(keys);
-        applied.map_err(|error| CliError::could_not_run(format!("invalid state key: {error}")))
+    /// Returns the keys.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(Secret::expose)
     }
 }
 
-fn how_to_make_one(path: &Path) -> String {
+/// Returns the command that makes a file with a key.
+pub(crate) fn how_to_make_one(path: &Path) -> String {
     let path = path.display();
     format!("make a key with `(umask 077; openssl rand -hex 32 > {path})`")
 }
