@@ -24,6 +24,7 @@ const PUBLISHED: &[&str] = &[
     "turnbuckle-server",
     "turnbuckle-spec-coverage",
     "turnbuckle-store",
+    "turnbuckle-store-redis",
     "turnbuckle-text",
 ];
 

@@ -1,5 +1,9 @@
 //! A connection to Redis that follows its primary.
 
+pub(crate) mod join;
+pub(crate) mod script;
+pub(crate) mod url;
+
 use std::{
     io,
     sync::{
@@ -16,13 +20,10 @@ use redis::{
     cluster::ClusterClient,
     cluster_async::ClusterConnection,
 };
+use script::{Argument, Script};
 use tokio::time::{Instant, timeout};
 use turnbuckle_store::StoreError;
-
-use crate::{
-    script::{Argument, Script},
-    url::{StoreUrl, UrlKind},
-};
+use url::{StoreUrl, UrlKind};
 
 /// After this many failures in a row, commands fail at once for [`FAIL_FAST`].
 const FAILURES: u32 = 3;

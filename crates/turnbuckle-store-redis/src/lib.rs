@@ -3,8 +3,8 @@
 //! [`RedisStore::connect`] opens a store, and [`RedisStore::into_store`] makes it the store of a server. Redis 7.0 or Valkey 7.2
 //! is required, alone, with Sentinel or as a cluster. Its `maxmemory-policy` must be `noeviction`.
 //!
-//! Values are sealed with the state keys of the servers: whoever reads Redis sees sizes and names of keys, and whoever writes to it
-//! can remove values but not forge or exchange them.
+//! Values are sealed with the state keys of the servers. A reader of Redis sees sizes and names of keys; a writer can remove values
+//! but neither forge nor exchange them.
 //!
 //! A command fails after a second without a response, and after three failures in a row the next commands fail at once for a
 //! quarter of a second. Then requests of sessions get status 503; requests of the modern era do not use the store.
@@ -20,11 +20,9 @@ mod error;
 mod events;
 mod index;
 mod instances;
-mod join;
 mod keys;
 mod log;
 mod request_states;
-mod script;
 mod sealing;
 mod session_index;
 mod sessions;
@@ -32,8 +30,8 @@ mod settings;
 mod shared;
 mod store;
 mod tasks;
-mod url;
 
+use connection::{join, script, url};
 pub use error::{InvalidStoreKeys, RedisStoreError};
 pub use settings::RedisStoreSettings;
 pub use store::RedisStore;

@@ -17,7 +17,7 @@ const MIN_SECRET: usize = 16;
 /// Seals values with XChaCha20-Poly1305: the first key seals, all of them open.
 ///
 /// A sealed value is the format byte, the key id, the nonce and the ciphertext. It opens only under the name for which it was
-/// sealed, so that whoever can write to Redis cannot exchange values.
+/// sealed, so that a writer of Redis cannot exchange values.
 pub(crate) struct Sealer {
     keys: Vec<Key>,
 }

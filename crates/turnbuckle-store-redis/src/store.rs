@@ -60,7 +60,7 @@ impl RedisStore {
     /// As [`connect`](Self::connect).
     pub async fn connect_with(settings: RedisStoreSettings) -> Result<Self, RedisStoreError> {
         if settings.url.tls && rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Fails only if another thread has installed one meanwhile.
+            // Fails only if another thread has just installed one.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         let address = settings.url.to_string();

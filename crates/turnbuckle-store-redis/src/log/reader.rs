@@ -160,7 +160,7 @@ impl LogReader {
             is_lost = true;
         }
         if is_lost && !is_first {
-            tracing::warn!("entries of the logs in Redis were lost; all subscribers are told");
+            tracing::warn!("entries of the logs in Redis were lost; subscribers get an error");
             channels.lag_inboxes();
         }
         Ok(())

@@ -70,7 +70,7 @@ impl StoreUrl {
             "" if hosts.len() > 1 => return Err("one server has one address"),
             "" => (UrlKind::Single, parse_database(path)?),
             "sentinel" => parse_group(path)?,
-            "cluster" if !path.is_empty() => return Err("a cluster has no databases"),
+            "cluster" if !path.is_empty() => return Err("a URL of a cluster ends after its hosts"),
             "cluster" => (UrlKind::Cluster, 0),
             _ => return Err("the scheme must be redis, rediss, redis-sentinel or redis-cluster"),
         };
@@ -96,7 +96,7 @@ fn parse_credentials(text: &str) -> Result<(Option<String>, Option<String>), &'s
     let (user, password) = (decode(user)?, decode(password)?);
     if user.is_some() && password.is_none() {
         return Err(
-            "the user has no password; write `user:password@`, or `:password@` without a user",
+            "the password is missing; write `user:password@`, or `:password@` without a user",
         );
     }
     Ok((user, password))
