@@ -32,6 +32,7 @@ use crate::{
         lock,
         work_limit::{CancelOnDrop, WorkLimit},
     },
+    transfer::DataLocation,
 };
 
 /// Maximum number of concurrent calls that use the disk. SQLite has one writer per file, so more would only wait there.
@@ -41,6 +42,8 @@ const MAX_CONCURRENT_INDEXING: usize = 2;
 /// Maximum number of waiting calls per owner.
 const MAX_WAITING_CALLS: usize = 1_000;
 const MAX_WAITING_INDEXING: usize = 64;
+/// The header with the key of the project.
+const PROJECT_HEADER: &str = "turnbuckle-project";
 /// Interval at which the server closes databases that were not used since the last time.
 const IDLE_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -53,6 +56,8 @@ pub(crate) struct AppState {
 struct AppStateInner {
     data_dir: Arc<DataDir>,
     memory: Arc<dyn MemoryStore>,
+    /// The store of memory, unless it is the data directory.
+    external_memory: Option<Arc<dyn MemoryStore>>,
     owners: OwnershipPolicy,
     config: ServerConfig,
     resource_sync: ResourceSync,
@@ -79,6 +84,8 @@ pub(crate) struct ServerConfig {
     pub(crate) index_timeout: Duration,
     /// Maximum number of bytes per owner.
     pub(crate) quota: Option<u64>,
+    /// The store of memory; the data directory if not set.
+    pub(crate) memory: Option<Arc<dyn MemoryStore>>,
 }
 
 /// Exclusive right to run a background job; released on drop.
@@ -88,7 +95,11 @@ pub(crate) struct JobGuard {
 }
 
 impl AppState {
-    pub(crate) fn new(data_dir: DataDir, owners: OwnershipPolicy, config: ServerConfig) -> Self {
+    pub(crate) fn new(
+        data_dir: DataDir,
+        owners: OwnershipPolicy,
+        mut config: ServerConfig,
+    ) -> Self {
         // With several owners, none may occupy all slots.
         let (most, most_indexing) = match owners {
             OwnershipPolicy::Single(_) => (MAX_CONCURRENT_CALLS, MAX_CONCURRENT_INDEXING),
@@ -100,9 +111,14 @@ impl AppState {
         let index_slots =
             WorkSlots::new(MAX_CONCURRENT_INDEXING, most_indexing, MAX_WAITING_INDEXING);
         let data_dir = Arc::new(data_dir);
+        let external_memory = config.memory.take();
+        let memory = external_memory
+            .clone()
+            .unwrap_or_else(|| Arc::new(SqliteMemoryStore::new(data_dir.clone())));
         Self {
             shared: Arc::new(AppStateInner {
-                memory: Arc::new(SqliteMemoryStore::new(data_dir.clone())),
+                memory,
+                external_memory,
                 data_dir,
                 resource_sync: ResourceSync::new(&owners),
                 owners,
@@ -123,6 +139,19 @@ impl AppState {
     /// Returns the store of memory.
     pub(crate) fn memory(&self) -> &Arc<dyn MemoryStore> {
         &self.shared.memory
+    }
+
+    /// Returns whether memory is not in the data directory.
+    pub(crate) fn has_external_memory(&self) -> bool {
+        self.shared.external_memory.is_some()
+    }
+
+    /// Returns the location of the data of all owners.
+    pub(crate) fn data(&self) -> DataLocation<'_> {
+        match &self.shared.external_memory {
+            Some(memory) => DataLocation::with_memory(self.data_dir(), &**memory),
+            None => DataLocation::from(&**self.data_dir()),
+        }
     }
 
     /// Returns the collections, which combine the store of memory with the indexes.
@@ -163,6 +192,17 @@ impl AppState {
         self.shared.owners.owner_for(cx.principal())
     }
 
+    /// Returns the path of the project of a call: that of the key which the client sends with each request, or else the argument.
+    pub(crate) fn project_path(&self, cx: &Context, path: String) -> String {
+        let key = cx
+            .get::<http::HeaderMap>()
+            .and_then(|headers| headers.get(PROJECT_HEADER));
+        match key {
+            Some(key) => format!("project:{}", String::from_utf8_lossy(key.as_bytes())),
+            None => path,
+        }
+    }
+
     /// Finds the project that a folder belongs to, and opens its database if it exists. Does not create files.
     pub(crate) fn find_project(
         &self,
@@ -199,6 +239,9 @@ impl AppState {
 
     /// Finds the project that a folder belongs to, if the owner may use it.
     fn project(&self, owner: &Owner, path: &str) -> Result<Project, ContextError> {
+        if let Some(key) = Project::key_in(path) {
+            return Project::from_key(key);
+        }
         // Without allowed roots, authenticated callers could read every file of this process.
         if matches!(self.ownership(), OwnershipPolicy::PerPrincipal)
             && !self.data_dir().is_restricted()
@@ -384,6 +427,7 @@ mod tests {
             call_timeout: Duration::from_secs(3_600),
             index_timeout: Duration::from_secs(3_600),
             quota: None,
+            memory: None,
         };
         let state = AppState::new(
             DataDir::new(data),

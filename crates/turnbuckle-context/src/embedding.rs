@@ -12,6 +12,8 @@ mod store;
 
 use std::pin::Pin;
 
+#[cfg(feature = "postgres")]
+pub(crate) use self::store::TopRows;
 pub(crate) use self::{
     backfill::backfill,
     store::{EmbeddingSource, nearest, query_text},
@@ -53,7 +55,7 @@ pub(crate) fn to_bytes(vector: &[f32]) -> Vec<u8> {
 }
 
 /// Returns the cosine similarity of a vector and a stored one, both of length 1, or `None` if their dimensions differ.
-pub(super) fn cosine(vector: &[f32], stored: &[u8]) -> Option<f32> {
+pub(crate) fn cosine(vector: &[f32], stored: &[u8]) -> Option<f32> {
     let (numbers, rest) = stored.as_chunks::<4>();
     if numbers.len() != vector.len() || !rest.is_empty() {
         return None;

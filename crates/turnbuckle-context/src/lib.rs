@@ -25,7 +25,9 @@ pub mod transfer;
 
 pub use error::{ContextError, DatabaseErrorKind};
 pub use memory::{HalfLife, ItemKind};
-pub use memory_store::MemoryStoreError;
+#[cfg(feature = "postgres")]
+pub use memory_store::postgres;
+pub use memory_store::{MemoryStore, MemoryStoreError};
 pub use owner::{Owner, OwnershipPolicy};
 pub use project::Project;
 pub use redact::{RedactedText, Redactor, SecretFinding};

@@ -1,7 +1,7 @@
 //! Where memories are stored: the interface between the context server and a database.
 //!
 //! A [`MemoryStore`] holds checkpoints, remediations, skills, collections, operations and the embeddings of items.
-//! [`SqliteMemoryStore`] keeps them in a [`DataDir`](crate::DataDir). The index of repositories and the call log are not part of
+//! [`SqliteMemoryStore`] keeps them in a [`DataDir`](crate::DataDir), and the feature `postgres` in a PostgreSQL database. The index of repositories and the call log are not part of
 //! the trait: they stay in local files.
 //!
 //! Redaction, limits, ranking, merging and cursors are above the trait. A store lists candidates and never scores an item.
@@ -11,6 +11,8 @@ mod candidates;
 pub mod conformance;
 mod error;
 mod partition;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod records;
 pub(crate) mod sqlite;
 #[cfg(test)]
@@ -75,8 +77,8 @@ pub type ImportSource<'a> =
 ///
 /// # Implementing it with a database server
 ///
-/// - `block_on` must work: callers that also use local files wait on a thread that may block, inside a runtime. No operation may
-///   block the thread on which it is polled.
+/// - `block_on` must work: callers that also use local files wait on a thread that may block. So the work continues on threads of
+///   the store. No operation may block the thread on which it is polled.
 /// - Item numbers come from one counter per partition and kind, so that they follow the order of commits. A sequence of the whole
 ///   table would also do, except that [`TermCandidates::item_count`] then has to be counted.
 /// - [`save`](Self::save) locks the stored duplicate (`SELECT … FOR UPDATE`), merges in Rust, and writes. If two transactions insert
@@ -204,6 +206,11 @@ pub trait MemoryStore: Send + Sync {
         partition: &'a Partition,
         filter: &'a ItemFilter,
     ) -> StoreFuture<'a, RemovedItems>;
+
+    /// Removes a partition with all its data, for good. Returns whether it existed.
+    ///
+    /// With SQLite, the index of a project is in the same file and removed, too.
+    fn remove_partition<'a>(&'a self, partition: &'a Partition) -> StoreFuture<'a, bool>;
 
     /// Returns the branches with items, and the collections that were created by name.
     fn branches<'a>(&'a self, partition: &'a Partition) -> StoreFuture<'a, StoredBranches>;

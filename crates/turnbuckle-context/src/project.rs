@@ -17,6 +17,9 @@ use crate::{
 
 /// Maximum size of files read from a `.git` folder.
 const MAX_GIT_FILE_BYTES: u64 = 8 * 1024;
+/// The start of the path of a project with a key.
+const KEY_PREFIX: &str = "project:";
+const MAX_KEY_BYTES: usize = 100;
 /// The branch of a folder without version control.
 const DEFAULT_BRANCH: &str = "default";
 
@@ -48,8 +51,43 @@ impl Project {
         Ok(Self::new(root, checkout, folder, branch))
     }
 
+    /// Returns the project with a key that its clients agree on, so that it does not depend on folders of one machine.
+    ///
+    /// A key consists of ASCII letters, digits, `.`, `_`, `-` and `/`, as in `acme/app`.
+    pub fn from_key(key: &str) -> Result<Self, ContextError> {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
+        if !(1..=MAX_KEY_BYTES).contains(&key.len()) || !key.bytes().all(is_allowed) {
+            return Err(ContextError::invalid(format!(
+                "`{}` is not a key of a project; expected 1 to {MAX_KEY_BYTES} letters, digits, `.`, `_`, `-` and `/`, as in `acme/app`",
+                display_path(Path::new(key))
+            )));
+        }
+        let root = PathBuf::from(format!("{KEY_PREFIX}{key}"));
+        let mut project = Self::new(root.clone(), root.clone(), root, DEFAULT_BRANCH.to_owned());
+        project.id = short_hash(&["project-key", key]);
+        Ok(project)
+    }
+
+    /// Returns the key in a path that is `project:` and a key.
+    pub(crate) fn key_in(path: &str) -> Option<&str> {
+        path.strip_prefix(KEY_PREFIX)
+    }
+
+    /// Fails if the project has a key and therefore no folder on this machine.
+    pub(crate) fn require_folder(&self) -> Result<(), ContextError> {
+        match Self::key_in(&self.root.to_string_lossy()) {
+            None => Ok(()),
+            Some(_) => Err(ContextError::invalid(
+                "a project key does not name files of this server; pass the absolute path of a folder",
+            )),
+        }
+    }
+
     /// Returns the project with this root, even if the folder no longer exists. Files are not read.
     pub fn from_stored(root: &str) -> Result<Self, ContextError> {
+        if let Some(key) = Self::key_in(root) {
+            return Self::from_key(key);
+        }
         let root = normalize_absolute(root)?;
         Ok(Self::new(
             root.clone(),
@@ -369,6 +407,21 @@ mod tests {
         fs::create_dir_all(&thief).unwrap();
         fs::write(thief.join(".git"), "gitdir: ../main/.git\n").unwrap();
         assert_eq!(at(&thief).branch(), "default");
+    }
+
+    #[test]
+    fn a_key_is_a_project_without_a_folder() {
+        let project = Project::from_key("acme/app").unwrap();
+        assert_eq!(project.root(), Path::new("project:acme/app"));
+        assert_eq!(project, Project::from_stored("project:acme/app").unwrap());
+        assert_ne!(
+            project.id(),
+            Project::from_stored("/acme/app").unwrap().id()
+        );
+        project.require_folder().unwrap_err();
+        for wrong in ["", "a b", "a\n", "é", &"x".repeat(101)] {
+            Project::from_key(wrong).unwrap_err();
+        }
     }
 
     #[test]

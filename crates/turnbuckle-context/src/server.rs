@@ -15,6 +15,7 @@ use crate::{
         tools,
     },
     memory::HalfLife,
+    memory_store::MemoryStore,
 };
 
 /// Default quota of each owner in bytes, if there are several owners.
@@ -63,6 +64,7 @@ pub struct ContextServer {
     quota: Option<u64>,
     tool_set: ToolSet,
     timing: Option<Timing>,
+    memory: Option<Arc<dyn MemoryStore>>,
 }
 
 impl ContextServer {
@@ -83,6 +85,7 @@ impl ContextServer {
             quota,
             tool_set: ToolSet::default(),
             timing: None,
+            memory: None,
         }
     }
 
@@ -143,6 +146,14 @@ impl ContextServer {
         self
     }
 
+    /// Stores memory in this store instead of the data directory, which keeps the indexes of repositories.
+    ///
+    /// The quota counts the data of an owner in both.
+    pub fn memory_store(mut self, store: Arc<dyn MemoryStore>) -> Self {
+        self.memory = Some(store);
+        self
+    }
+
     /// Builds the server. Files are read and written on the first call.
     pub fn build(self) -> Server {
         let publishes_skills = matches!(self.owners, OwnershipPolicy::Single(_));
@@ -157,6 +168,7 @@ impl ContextServer {
                 call_timeout: self.call_timeout,
                 index_timeout: self.index_timeout,
                 quota: self.quota,
+                memory: self.memory,
             },
         );
         let is_core = self.tool_set == ToolSet::Core;

@@ -5,7 +5,10 @@ mod export;
 mod import;
 mod record;
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use rusqlite::Connection;
 
@@ -18,8 +21,8 @@ use crate::{
     ContextError, DataDir, Database, DatabaseErrorKind, Owner,
     memory::ItemKind,
     memory_store::{
-        MemoryStore as _, Partition, PartitionStats, SqliteMemoryStore, block_on,
-        sqlite::partitions::root,
+        MemoryStore, Partition, PartitionStats, SqliteMemoryStore, block_on,
+        sqlite::{OpenPartition as _, partitions::root},
     },
 };
 
@@ -36,51 +39,102 @@ pub enum DataSelection {
     Shared,
 }
 
-/// A database of an owner.
-struct DatabaseRef {
+/// Where the data of all owners is: memory in a store or in the data directory, and indexes in the data directory.
+#[derive(Clone, Copy)]
+pub struct DataLocation<'d> {
+    data_dir: &'d DataDir,
+    memory: Option<&'d dyn MemoryStore>,
+}
+
+impl<'d> DataLocation<'d> {
+    /// Returns the location of data with memory in a store.
+    pub fn with_memory(data_dir: &'d DataDir, memory: &'d dyn MemoryStore) -> Self {
+        Self {
+            data_dir,
+            memory: Some(memory),
+        }
+    }
+
+    fn store(self) -> LocatedStore<'d> {
+        match self.memory {
+            Some(memory) => LocatedStore::External(memory),
+            None => LocatedStore::DataDir(SqliteMemoryStore::new(self.data_dir)),
+        }
+    }
+}
+
+impl<'d> From<&'d DataDir> for DataLocation<'d> {
+    /// Returns the location of data that is all in the data directory.
+    fn from(data_dir: &'d DataDir) -> Self {
+        Self {
+            data_dir,
+            memory: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for DataLocation<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DataLocation")
+            .field("data_dir", &self.data_dir)
+            .field("has_memory", &self.memory.is_some())
+            .finish()
+    }
+}
+
+/// The store of memory of a location.
+enum LocatedStore<'d> {
+    DataDir(SqliteMemoryStore<&'d DataDir>),
+    External(&'d dyn MemoryStore),
+}
+
+impl<'d> LocatedStore<'d> {
+    fn as_dyn(&self) -> &(dyn MemoryStore + 'd) {
+        match self {
+            Self::DataDir(store) => store,
+            Self::External(store) => *store,
+        }
+    }
+}
+
+/// A partition of an owner with data.
+struct PartitionRef {
     partition: Partition,
     /// The folder of the project, unless it cannot be read.
     root: Option<String>,
-    database: Arc<Database>,
+    /// The file, if the memory is in the data directory.
+    file: Option<PathBuf>,
 }
 
-/// Opened databases, and errors for the others.
-struct OpenedDatabases {
-    /// The shared database comes last.
-    databases: Vec<DatabaseRef>,
+/// Partitions that can be read, and errors for the others.
+#[derive(Default)]
+struct FoundPartitions {
+    /// The shared partition comes last.
+    partitions: Vec<PartitionRef>,
     damaged: Vec<ContextError>,
 }
 
-impl OpenedDatabases {
-    /// Returns the error messages of the databases that could not be opened.
+impl FoundPartitions {
+    /// Returns the error messages of the partitions that cannot be read.
     fn messages(&self) -> Vec<String> {
         self.damaged.iter().map(ToString::to_string).collect()
     }
 }
 
-/// Opens the selected databases. If everything is selected, damaged databases are skipped.
-fn open_databases(
-    data_dir: &DataDir,
+/// Returns the selected partitions. If everything is selected, damaged ones are skipped.
+fn find_partitions(
+    data: DataLocation<'_>,
     owner: &Owner,
     selection: &DataSelection,
-) -> Result<OpenedDatabases, ContextError> {
-    let mut ids = match selection {
-        DataSelection::Everything => data_dir.project_ids(owner)?,
-        DataSelection::Project(id) => vec![id.clone()],
-        DataSelection::Shared => Vec::new(),
-    };
-    ids.sort();
-    let mut ids: Vec<Option<String>> = ids.into_iter().map(Some).collect();
-    if !matches!(selection, DataSelection::Project(_)) && data_dir.has_shared(owner) {
-        ids.push(None);
-    }
-    let mut found = OpenedDatabases {
-        databases: Vec::new(),
-        damaged: Vec::new(),
-    };
-    for id in ids {
-        match open_database(data_dir, owner, id) {
-            Ok(database) => found.databases.push(database),
+) -> Result<FoundPartitions, ContextError> {
+    let mut found = FoundPartitions::default();
+    for id in selected(data, owner, selection)? {
+        let opened = match data.memory {
+            Some(memory) => find_in_store(memory, owner, id),
+            None => find_database(data.data_dir, owner, id),
+        };
+        match opened {
+            Ok(partition) => found.partitions.push(partition),
             Err(error) if *selection != DataSelection::Everything => return Err(error),
             // It was deleted after the listing.
             Err(ContextError::NotFound(_)) => {}
@@ -90,21 +144,70 @@ fn open_databases(
     Ok(found)
 }
 
-fn open_database(
+/// Returns the ids of the selected projects in their order, then `None` for the shared partition.
+fn selected(
+    data: DataLocation<'_>,
+    owner: &Owner,
+    selection: &DataSelection,
+) -> Result<Vec<Option<String>>, ContextError> {
+    let (mut projects, has_shared) = match data.memory {
+        Some(memory) => {
+            let stored = block_on(memory.versions(owner))?;
+            let has_shared = stored.iter().any(|(one, _)| one.project_id().is_none());
+            let ids = stored.iter().filter_map(|(one, _)| one.project_id());
+            (ids.map(str::to_owned).collect(), has_shared)
+        }
+        None => (
+            data.data_dir.project_ids(owner)?,
+            data.data_dir.has_shared(owner),
+        ),
+    };
+    match selection {
+        DataSelection::Everything => projects.sort(),
+        DataSelection::Project(id) => return Ok(vec![Some(id.clone())]),
+        DataSelection::Shared => projects.clear(),
+    }
+    let projects = projects.into_iter().map(Some);
+    Ok(projects.chain(has_shared.then_some(None)).collect())
+}
+
+fn find_in_store(
+    memory: &dyn MemoryStore,
+    owner: &Owner,
+    project: Option<String>,
+) -> Result<PartitionRef, ContextError> {
+    let Some(id) = project else {
+        return Ok(PartitionRef {
+            partition: Partition::shared(owner),
+            root: None,
+            file: None,
+        });
+    };
+    let partition = Partition::project(owner, &id);
+    let root = block_on(memory.root(&partition))?;
+    Ok(PartitionRef {
+        partition,
+        root: Some(root.ok_or_else(|| unknown_project(&id))?),
+        file: None,
+    })
+}
+
+/// Opens the database of a partition, to see that it can be read.
+fn find_database(
     data_dir: &DataDir,
     owner: &Owner,
     project: Option<String>,
-) -> Result<DatabaseRef, ContextError> {
+) -> Result<PartitionRef, ContextError> {
     let Some(id) = project else {
-        return Ok(DatabaseRef {
+        return Ok(PartitionRef {
             partition: Partition::shared(owner),
             root: None,
-            database: data_dir.open_shared(owner)?,
+            file: Some(data_dir.open_shared(owner)?.path().to_owned()),
         });
     };
     let database = data_dir.open_project_by_id(owner, &id)?;
-    let database = database.ok_or_else(|| ContextError::not_found(format!("project `{id}`")))?;
-    Ok(DatabaseRef {
+    let database = database.ok_or_else(|| unknown_project(&id))?;
+    Ok(PartitionRef {
         root: match project_root(&database) {
             // A damaged page does not hide the other data.
             Err(ContextError::Database {
@@ -114,8 +217,12 @@ fn open_database(
             root => Some(root?),
         },
         partition: Partition::project(owner, &id),
-        database,
+        file: Some(database.path().to_owned()),
     })
+}
+
+fn unknown_project(id: &str) -> ContextError {
+    ContextError::not_found(format!("project `{id}`"))
 }
 
 fn project_root(database: &Database) -> Result<String, ContextError> {
@@ -154,14 +261,20 @@ pub struct DatabaseStats {
 }
 
 /// Returns statistics about all data of an owner.
-pub fn stats(data_dir: &DataDir, owner: &Owner) -> Result<DataStats, ContextError> {
+///
+/// Call it on a thread that may block.
+pub fn stats<'d>(
+    data: impl Into<DataLocation<'d>>,
+    owner: &Owner,
+) -> Result<DataStats, ContextError> {
+    let data = data.into();
     let mut all = Vec::new();
-    let found = open_databases(data_dir, owner, &DataSelection::Everything)?;
+    let found = find_partitions(data, owner, &DataSelection::Everything)?;
     let mut damaged = found.messages();
-    let store = SqliteMemoryStore::new(data_dir);
-    for source in found.databases {
-        let counted = source.database.read(|db| Ok(count_index(db)?));
-        let stored = block_on(store.stats(&source.partition)).map_err(ContextError::from);
+    let store = data.store();
+    for source in found.partitions {
+        let counted = index_stats(data.data_dir, &source.partition);
+        let stored = block_on(store.as_dyn().stats(&source.partition)).map_err(ContextError::from);
         let mut stats = match counted.and_then(|stats| Ok((stats, stored?))) {
             Ok((stats, stored)) => stats.with_items(&stored),
             Err(error) => {
@@ -169,7 +282,6 @@ pub fn stats(data_dir: &DataDir, owner: &Owner) -> Result<DataStats, ContextErro
                 continue;
             }
         };
-        stats.bytes = size(source.database.path());
         stats.project = source.partition.project_id().map(str::to_owned);
         stats.root = source.root;
         all.push(stats);
@@ -179,6 +291,16 @@ pub fn stats(data_dir: &DataDir, owner: &Owner) -> Result<DataStats, ContextErro
         databases: all,
         damaged,
     })
+}
+
+/// Returns statistics about the index of a partition, and the size of its file.
+fn index_stats(data_dir: &DataDir, partition: &Partition) -> Result<DatabaseStats, ContextError> {
+    let Some(database) = data_dir.open(partition)? else {
+        return Ok(DatabaseStats::default());
+    };
+    let mut stats = database.read(|db| Ok(count_index(db)?))?;
+    stats.bytes = size(database.path());
+    Ok(stats)
 }
 
 impl DatabaseStats {

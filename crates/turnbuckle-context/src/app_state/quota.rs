@@ -19,7 +19,11 @@ impl AppState {
         let Some(quota) = self.quota() else {
             return Ok(());
         };
-        let used = self.memory().used_bytes(owner, quota).await?;
+        let mut used = self.memory().used_bytes(owner, quota).await?;
+        if self.has_external_memory() {
+            // The indexes.
+            used = used.saturating_add(used_bytes(self.data_dir(), owner, quota)?);
+        }
         if used < quota {
             Ok(())
         } else {

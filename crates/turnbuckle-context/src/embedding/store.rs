@@ -213,7 +213,7 @@ pub(crate) fn nearest(
 }
 
 /// The best rows so far, with the worst on top of the heap.
-struct TopRows {
+pub(crate) struct TopRows {
     limit: usize,
     heap: BinaryHeap<Reverse<ScoredRow>>,
 }
@@ -223,19 +223,19 @@ struct TopRows {
 struct ScoredRow(f32, i64);
 
 impl TopRows {
-    fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         let heap = BinaryHeap::new();
         Self { limit, heap }
     }
 
-    fn push(&mut self, row: i64, cosine: f32) {
+    pub(crate) fn push(&mut self, row: i64, cosine: f32) {
         self.heap.push(Reverse(ScoredRow(cosine, row)));
         if self.heap.len() > self.limit {
             self.heap.pop();
         }
     }
 
-    fn into_rows(self) -> Vec<(i64, f64)> {
+    pub(crate) fn into_rows(self) -> Vec<(i64, f64)> {
         let sorted = self.heap.into_sorted_vec().into_iter();
         sorted
             .map(|Reverse(ScoredRow(cosine, row))| (row, f64::from(cosine)))

@@ -244,6 +244,7 @@ async fn explain_repository(
     args: ExplainRepositoryArgs,
 ) -> Result<Vec<PromptMessage>, ContextError> {
     let (project, database) = state.find_project(&owner, &args.project_path)?;
+    project.require_folder()?;
     let root = project.checkout().to_string_lossy();
     let mut text = format!(
         "Explain the repository {} (branch {}).",

@@ -74,6 +74,36 @@ impl TermCandidates {
         }
     }
 
+    /// Returns the candidates of terms: the newest items of each term, at most `most` of them, in a kind with these first and last
+    /// numbers.
+    pub(crate) fn from_lists(
+        lists: Vec<Vec<ItemNumber>>,
+        most: usize,
+        oldest: i64,
+        newest: i64,
+    ) -> Self {
+        // Numbers are consecutive except for removed items.
+        let item_count = (newest - oldest + 1) as f64;
+        let list = |numbers: Vec<ItemNumber>| {
+            let is_cut = numbers.len() == most;
+            let count = match numbers.last() {
+                // Assume the same frequency in the omitted items.
+                Some(last) if is_cut => most as f64 * item_count / (newest - last.get() + 1) as f64,
+                _ => numbers.len() as f64,
+            };
+            TermList {
+                numbers,
+                is_cut,
+                count,
+            }
+        };
+        Self {
+            lists: lists.into_iter().map(list).collect(),
+            cooccurrences: Vec::new(),
+            item_count,
+        }
+    }
+
     /// Returns the maximum length of each list for this number of terms.
     pub fn max_listed(terms: usize) -> usize {
         (MAX_LISTED / terms.max(1)).max(MIN_LISTED_PER_TERM)

@@ -13,7 +13,9 @@ pub(crate) mod transfer;
 
 use std::{
     pin::pin,
-    task::{Context, Poll, Waker},
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+    thread::Thread,
 };
 
 use rusqlite::Transaction;
@@ -294,6 +296,10 @@ impl<P: OpenPartition> MemoryStore for SqliteMemoryStore<P> {
         })
     }
 
+    fn remove_partition<'a>(&'a self, partition: &'a Partition) -> StoreFuture<'a, bool> {
+        Box::pin(async move { Ok(self.partitions.remove(partition)?) })
+    }
+
     fn branches<'a>(&'a self, partition: &'a Partition) -> StoreFuture<'a, StoredBranches> {
         Box::pin(async move { self.read(partition, |db| Ok(branches::read(db)?)) })
     }
@@ -423,16 +429,27 @@ impl<P: OpenPartition> MemoryStore for SqliteMemoryStore<P> {
 
 /// Returns the result of work on a store. Call it on a thread that may block.
 ///
-/// Work on a [`SqliteMemoryStore`] is done at the first poll, also outside of a runtime. For another store, the thread waits in
-/// the runtime that it belongs to.
-///
-/// # Panics
-///
-/// If a store other than SQLite is used on a thread without a runtime, or on one that runs async tasks.
+/// Work on a [`SqliteMemoryStore`] is done at the first poll. Work on another store continues on threads of that store, or of the
+/// runtime that this thread belongs to, while this one waits.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
-    match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(done) => done,
-        Poll::Pending => tokio::runtime::Handle::current().block_on(work),
+    if let Poll::Ready(done) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        return done;
+    }
+    let waker = Waker::from(Arc::new(ThreadWaker(std::thread::current())));
+    loop {
+        match work.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(done) => return done,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// Wakes a thread that waits for a store.
+struct ThreadWaker(Thread);
+
+impl Wake for ThreadWaker {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }

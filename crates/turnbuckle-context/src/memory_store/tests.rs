@@ -82,6 +82,7 @@ fn a_store_with_other_candidates_fails() {
 fn a_store_that_removes_or_imports_wrongly_fails() {
     assert!(!passes(Some(StoreDefect::IgnoresTimes)));
     assert!(!passes(Some(StoreDefect::ImportsOlderItems)));
+    assert!(!passes(Some(StoreDefect::KeepsPartitions)));
 }
 
 /// What is wrong with a store.
@@ -113,6 +114,8 @@ enum StoreDefect {
     IgnoresTimes,
     /// An imported item replaces a later one.
     ImportsOlderItems,
+    /// A removed partition stays.
+    KeepsPartitions,
 }
 
 /// A store with a defect.
@@ -383,6 +386,13 @@ impl MemoryStore for DefectiveStore {
             }
             self.inner.remove(&self.partition(partition), &filter).await
         })
+    }
+
+    fn remove_partition<'a>(&'a self, partition: &'a Partition) -> StoreFuture<'a, bool> {
+        if self.has(StoreDefect::KeepsPartitions) {
+            return Box::pin(async { Ok(true) });
+        }
+        forward!(self, partition, remove_partition())
     }
 
     fn branches<'a>(&'a self, partition: &'a Partition) -> StoreFuture<'a, StoredBranches> {

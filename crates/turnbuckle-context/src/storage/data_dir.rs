@@ -122,6 +122,10 @@ impl DataDir {
 
     /// Returns the project of a folder. A deleted folder is accepted if the project has data.
     pub fn project(&self, owner: &Owner, path: &str) -> Result<Project, ContextError> {
+        // A key does not name a folder, so that none has to be allowed.
+        if let Some(key) = Project::key_in(path) {
+            return Project::from_key(key);
+        }
         let found = Project::find(path).or_else(|error| match Project::from_stored(path) {
             Ok(stored) if self.database_path(owner, stored.id()).exists() => Ok(stored),
             _ => Err(error),

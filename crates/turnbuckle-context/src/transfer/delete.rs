@@ -2,11 +2,13 @@
 
 use std::{fs, fs::DirEntry, path::Path, time::Duration};
 
-use super::{DataSelection, OpenedDatabases, open_databases};
+use super::{
+    DataLocation, DataSelection, FoundPartitions, find_partitions, selected, unknown_project,
+};
 use crate::{
-    ContextError, DataDir, Owner,
+    ContextError, Owner,
     memory::ItemKind,
-    memory_store::{ItemFilter, MemoryStore as _, SqliteMemoryStore, block_on},
+    memory_store::{ItemFilter, MemoryStore, Partition, block_on},
     storage::{
         database::{DRAFT_PREFIX, now},
         locked_file::LockedFile,
@@ -28,7 +30,7 @@ pub enum DeleteRequest {
         /// Only items last saved before this time, in milliseconds since 1970.
         before: Option<i64>,
     },
-    /// Whole databases, with memory and index.
+    /// Whole databases, with memory and index. If memory is in a store, only its partitions are deleted, and local files stay.
     All(DataSelection),
 }
 
@@ -46,18 +48,20 @@ pub struct DeleteReport {
 /// Deletes data and its traces in the files.
 ///
 /// First it removes leftovers of killed imports and finishes deletions of killed processes. A running server sees the change; if
-/// a database that it has open was deleted, it creates a new one.
-pub fn delete(
-    data_dir: &DataDir,
+/// a database that it has open was deleted, it creates a new one. Call it on a thread that may block.
+pub fn delete<'d>(
+    data: impl Into<DataLocation<'d>>,
     owner: &Owner,
     what: &DeleteRequest,
 ) -> Result<DeleteReport, ContextError> {
+    let data = data.into();
+    let data_dir = data.data_dir;
     let is_clean = remove_leftovers(&data_dir.path().join(owner.id()));
     data_dir.finish_pending_deletes(owner)?;
     let mut report = match what {
         DeleteRequest::Item(id) => {
-            let found = open_databases(data_dir, owner, &DataSelection::Everything)?;
-            let report = delete_items(data_dir, &found, &ItemFilter::Id(id.clone()))?;
+            let found = find_partitions(data, owner, &DataSelection::Everything)?;
+            let report = delete_items(data, &found, &ItemFilter::Id(id.clone()))?;
             if report.items == 0 {
                 // It may be in a database that could not be read.
                 let missing = || ContextError::not_found(format!("item `{id}`"));
@@ -70,20 +74,20 @@ pub fn delete(
             kind,
             before,
         } => {
-            let found = open_databases(data_dir, owner, selection)?;
+            let found = find_partitions(data, owner, selection)?;
             let filter = ItemFilter::Before {
                 kind: *kind,
                 // Items saved from now on are kept, even if another process finishes the deletion.
                 time: before.unwrap_or_else(|| now().saturating_add(1)),
             };
-            let report = delete_items(data_dir, &found, &filter)?;
+            let report = delete_items(data, &found, &filter)?;
             // Delete from all readable databases before reporting a damaged one.
             match found.damaged.into_iter().next() {
                 Some(error) => return Err(error),
                 None => report,
             }
         }
-        DeleteRequest::All(selection) => remove(data_dir, owner, selection)?,
+        DeleteRequest::All(selection) => remove(data, owner, selection)?,
     };
     report.traceless &= is_clean;
     Ok(report)
@@ -91,28 +95,33 @@ pub fn delete(
 
 /// Deletes items and the traces of earlier deletions.
 fn delete_items(
-    data_dir: &DataDir,
-    found: &OpenedDatabases,
+    data: DataLocation<'_>,
+    found: &FoundPartitions,
     filter: &ItemFilter,
 ) -> Result<DeleteReport, ContextError> {
-    let store = SqliteMemoryStore::new(data_dir);
+    let store = data.store();
     let mut report = DeleteReport {
         traceless: true,
         ..DeleteReport::default()
     };
-    for database in &found.databases {
-        let deleted = block_on(store.remove(&database.partition, filter))?;
+    for source in &found.partitions {
+        let deleted = block_on(store.as_dyn().remove(&source.partition, filter))?;
         report.items += deleted.items;
         report.traceless &= deleted.traceless;
     }
     Ok(report)
 }
 
+/// Deletes whole databases, or partitions of a store.
 fn remove(
-    data_dir: &DataDir,
+    data: DataLocation<'_>,
     owner: &Owner,
     selection: &DataSelection,
 ) -> Result<DeleteReport, ContextError> {
+    let data_dir = data.data_dir;
+    if let Some(memory) = data.memory {
+        return remove_partitions(data, memory, owner, selection);
+    }
     let (projects, shared) = match selection {
         DataSelection::Everything => (data_dir.project_ids(owner)?, true),
         DataSelection::Project(id) => (vec![id.clone()], false),
@@ -124,15 +133,39 @@ fn remove(
         _ => true,
     };
     match selection {
-        DataSelection::Project(id) if files == 0 => {
-            Err(ContextError::not_found(format!("project `{id}`")))
-        }
+        DataSelection::Project(id) if files == 0 => Err(unknown_project(id)),
         _ => Ok(DeleteReport {
             items: 0,
             files,
             traceless,
         }),
     }
+}
+
+fn remove_partitions(
+    data: DataLocation<'_>,
+    memory: &dyn MemoryStore,
+    owner: &Owner,
+    selection: &DataSelection,
+) -> Result<DeleteReport, ContextError> {
+    let mut report = DeleteReport {
+        traceless: true,
+        ..DeleteReport::default()
+    };
+    for id in selected(data, owner, selection)? {
+        let partition = match &id {
+            Some(id) => Partition::project(owner, id),
+            None => Partition::shared(owner),
+        };
+        let stats = block_on(memory.stats(&partition))?;
+        if block_on(memory.remove_partition(&partition))? {
+            report.items += stats.items.values().sum::<u64>();
+            report.traceless = false;
+        } else if let Some(id) = id {
+            return Err(unknown_project(&id));
+        }
+    }
+    Ok(report)
 }
 
 /// Prefix of staging files of imports: prefix, `_`, id, `.tmp`.

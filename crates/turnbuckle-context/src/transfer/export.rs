@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use super::{
-    DataSelection, DatabaseRef, open_databases,
+    DataLocation, DataSelection, PartitionRef, find_partitions,
     record::{ExportHeader, ExportRecord, FORMAT, VERSION},
 };
 use crate::{
-    ContextError, DataDir, Owner,
-    memory_store::{MemoryStore, PartitionExport, SqliteMemoryStore, block_on},
+    ContextError, Owner,
+    memory_store::{MemoryStore, PartitionExport, block_on},
     storage::database::now,
 };
 
@@ -28,40 +28,44 @@ pub struct ExportReport {
 /// Writes an owner's memory as JSON Lines; the format is described in `docs/context-data.md`.
 ///
 /// The export of each project is a consistent snapshot. Indexes are not exported, because they can be rebuilt. Damaged data is
-/// skipped and listed in [`ExportReport::damaged`].
-pub fn export(
-    data_dir: &DataDir,
+/// skipped and listed in [`ExportReport::damaged`]. Call it on a thread that may block.
+pub fn export<'d>(
+    data: impl Into<DataLocation<'d>>,
     owner: &Owner,
     selection: &DataSelection,
     to: &mut dyn Write,
 ) -> Result<ExportReport, ContextError> {
+    let data = data.into();
     let header = ExportHeader {
         format: FORMAT.to_owned(),
         version: VERSION,
         exported: now(),
     };
     write(to, &ExportRecord::Header(header))?;
-    let found = open_databases(data_dir, owner, selection)?;
+    let found = find_partitions(data, owner, selection)?;
     let mut exported = ExportReport {
         damaged: found.messages(),
         ..ExportReport::default()
     };
-    let store = SqliteMemoryStore::new(data_dir);
-    for source in found.databases {
+    let store = data.store();
+    for source in found.partitions {
         exported.databases += 1;
-        let read = export_database(&store, &source, to)?;
+        let read = export_partition(store.as_dyn(), &source, to)?;
         exported.items += read.items;
-        let path = source.database.path().display();
-        let lost = read.lost.iter().map(|lost| format!("{path}: {lost}"));
+        let path = source.file.unwrap_or_default();
+        let lost = read
+            .lost
+            .iter()
+            .map(|lost| format!("{}: {lost}", path.display()));
         exported.damaged.extend(lost);
     }
     to.flush().map_err(write_error)?;
     Ok(exported)
 }
 
-fn export_database(
+fn export_partition(
     store: &dyn MemoryStore,
-    source: &DatabaseRef,
+    source: &PartitionRef,
     to: &mut dyn Write,
 ) -> Result<PartitionExport, ContextError> {
     let mut lost = Vec::new();

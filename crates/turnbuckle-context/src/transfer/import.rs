@@ -13,15 +13,15 @@ use std::{
 use turnbuckle_protocol::json;
 
 use super::{
-    delete,
+    DataLocation, delete,
     delete::STAGING_PREFIX,
     export,
     record::{ExportHeader, ExportRecord, FORMAT, ItemRecord, LineReader, ReadLine, VERSION},
 };
 use crate::{
-    ContextError, DataDir, Owner, Project, Redactor,
+    ContextError, Owner, Project, Redactor,
     memory::{ItemRedactor, ItemSource, PreparedItem, new_id, validate},
-    memory_store::{ImportEntry, MemoryStore as _, Partition, SqliteMemoryStore, block_on},
+    memory_store::{ImportEntry, MemoryStore, Partition, block_on},
     storage::{
         database::{create_private_dir, now},
         locked_file::LockedFile,
@@ -75,14 +75,16 @@ pub struct BadLine {
 /// Imports the output of [`export`](super::export). Items are redacted again, and duplicates are not stored twice.
 ///
 /// If a line is invalid, nothing changes, unless the options allow it. Of two duplicates, or two skills with the same name, the
-/// one that was saved last is kept.
-pub fn import(
-    data_dir: &DataDir,
+/// one that was saved last is kept. Call it on a thread that may block.
+pub fn import<'d>(
+    data: impl Into<DataLocation<'d>>,
     owner: &Owner,
     redactor: &Redactor,
     options: &ImportOptions,
     from: &mut dyn BufRead,
 ) -> Result<ImportReport, ContextError> {
+    let data = data.into();
+    let data_dir = data.data_dir;
     let into = options.into.as_deref();
     let into = into.map(|path| data_dir.project(owner, path)).transpose()?;
     let mut staging = StagingFile::create(&data_dir.path().join(owner.id()))?;
@@ -110,8 +112,9 @@ pub fn import(
     if imported.bad_line_count > 0 && !options.skip_bad_lines {
         return Err(imported.bad_lines_error());
     }
+    let store = data.store();
     let mut importer = Importer {
-        store: SqliteMemoryStore::new(data_dir),
+        store: store.as_dyn(),
         owner,
         into,
         imported,
@@ -204,7 +207,7 @@ impl ImportReport {
 
 /// Saves staged records.
 struct Importer<'k> {
-    store: SqliteMemoryStore<&'k DataDir>,
+    store: &'k dyn MemoryStore,
     owner: &'k Owner,
     into: Option<Project>,
     imported: ImportReport,

@@ -178,9 +178,10 @@ async fn list(
     cx: Context,
 ) -> Result<CheckpointPage, ContextError> {
     let owner = state.owner(&cx)?;
+    let path = state.project_path(&cx, args.project_path);
     state
         .read_memory(&owner.clone(), async move |state| {
-            let (project, partition) = state.find_partition(&owner, &args.project_path)?;
+            let (project, partition) = state.find_partition(&owner, &path)?;
             let root = project.root().to_string_lossy();
             let after = args
                 .response

@@ -61,7 +61,7 @@ async fn forget(
     let item = DeleteRequest::Item(id.clone());
     let report = state
         .run_write(&owner.clone(), move |state| {
-            transfer::delete(state.data_dir(), &owner, &item)
+            transfer::delete(state.data(), &owner, &item)
         })
         .await?;
     state.sync_resources(&cx).await;
@@ -115,6 +115,7 @@ pub(super) async fn save(
     new_item: NewItem,
 ) -> Result<(String, SaveResponse), ContextError> {
     let owner = state.owner(cx)?;
+    let project_path = project_path.map(|path| state.project_path(cx, path));
     let job_owner = owner.clone();
     let (saved, partition) = state
         .write_memory(&job_owner, async move |state| {
@@ -248,6 +249,7 @@ pub(super) async fn search(
         project_path,
         response,
     } = search;
+    let project_path = project_path.map(|path| state.project_path(cx, path));
     let (name, most) = match kind {
         // An error is pasted as printed and may be long.
         ItemKind::Remediation => ("error_msg", MAX_ERROR_BYTES),

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -16,7 +17,7 @@ use super::{
     tool,
 };
 use crate::{
-    ContextError, Owner,
+    ContextError, Database, Owner,
     app_state::AppState,
     code_index,
     mcp::{
@@ -133,20 +134,8 @@ fn project(state: &AppState, owner: &Owner, path: &str) -> Result<ProjectStatus,
         branch: project.branch().to_owned(),
         ..ProjectStatus::default()
     };
-    let Some(database) = database else {
-        return Ok(status);
-    };
-    let started = Instant::now();
-    let data_dir = state.data_dir();
-    let trees = code_index::trees(&database)?.into_iter();
-    for tree in trees.filter(|tree| data_dir.allows(&tree.root)) {
-        let left = REFRESH_BUDGET.saturating_sub(started.elapsed());
-        let index = if left.is_zero() {
-            CurrentIndex::stored(tree, None)
-        } else {
-            CurrentIndex::refresh(state, owner, &database, tree, left)?
-        };
-        status.indexes.push(IndexDetails::new(&index));
+    if let Some(database) = database {
+        status.indexes = indexes(state, owner, &database)?;
     }
     let partition = Partition::project(owner, project.id());
     let memory = state.memory();
@@ -155,6 +144,27 @@ fn project(state: &AppState, owner: &Owner, path: &str) -> Result<ProjectStatus,
     let named = |(kind, count): (ItemKind, u64)| (kind.to_string(), count);
     status.items = stats.items.into_iter().map(named).collect();
     Ok(status)
+}
+
+/// Returns the indexes of a project, refreshed as long as there is time.
+fn indexes(
+    state: &AppState,
+    owner: &Owner,
+    database: &Arc<Database>,
+) -> Result<Vec<IndexDetails>, ContextError> {
+    let (started, data_dir) = (Instant::now(), state.data_dir());
+    let mut indexes = Vec::new();
+    let trees = code_index::trees(database)?.into_iter();
+    for tree in trees.filter(|tree| data_dir.allows(&tree.root)) {
+        let left = REFRESH_BUDGET.saturating_sub(started.elapsed());
+        let index = if left.is_zero() {
+            CurrentIndex::stored(tree, None)
+        } else {
+            CurrentIndex::refresh(state, owner, database, tree, left)?
+        };
+        indexes.push(IndexDetails::new(&index));
+    }
+    Ok(indexes)
 }
 
 impl StatusResponse {

@@ -11,6 +11,7 @@ pub async fn removal(make: impl AsyncFn() -> Arc<dyn MemoryStore>) {
     a_removed_item_is_gone(&*make().await).await;
     items_are_removed_by_time_and_kind(&*make().await).await;
     many_items_are_removed(&*make().await).await;
+    a_removed_partition_leaves_the_others(&*make().await).await;
 }
 
 async fn a_removed_item_is_gone(store: &dyn MemoryStore) {
@@ -82,4 +83,27 @@ async fn many_items_are_removed(store: &dyn MemoryStore) {
     };
     assert_eq!(store.remove(&partition, &filter).await.unwrap().items, 40);
     assert!(matching(store, &partition, "number").await.is_empty());
+}
+
+async fn a_removed_partition_leaves_the_others(store: &dyn MemoryStore) {
+    let one = create_project(store, &ada(), PROJECT).await;
+    let other = create_project(store, &ada(), OTHER_PROJECT).await;
+    let shared = Partition::shared(&ada());
+    for partition in [&one, &other, &shared] {
+        save(store, partition, NewItem::remediation("broken", "fix")).await;
+        store.create_collection(partition, "main", 3).await.unwrap();
+    }
+    assert!(store.remove_partition(&one).await.unwrap());
+    assert!(!store.remove_partition(&one).await.unwrap());
+    assert_eq!(store.root(&one).await.unwrap(), None);
+    assert!(matching(store, &one, "broken").await.is_empty());
+    for partition in [&other, &shared] {
+        assert_eq!(list(store, partition, ItemKind::Remediation).await.len(), 1);
+    }
+    let again = create_project(store, &ada(), PROJECT).await;
+    assert!(list(store, &again, ItemKind::Remediation).await.is_empty());
+    assert!(store.branches(&again).await.unwrap().collections.is_empty());
+    assert!(store.remove_partition(&shared).await.unwrap());
+    let left = store.versions(&ada()).await.unwrap();
+    assert_eq!(left.len(), 2);
 }

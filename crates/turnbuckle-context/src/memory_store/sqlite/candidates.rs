@@ -7,7 +7,7 @@ use crate::{
     code_search::EmbeddingQuery,
     embedding,
     memory::ItemKind,
-    memory_store::{Cooccurrence, ItemNumber, TermCandidates, TermList},
+    memory_store::{Cooccurrence, ItemNumber, TermCandidates},
 };
 
 /// Lists the items that contain the terms.
@@ -20,27 +20,11 @@ pub(crate) fn candidates(
         return Ok(TermCandidates::without_items(terms.len()));
     };
     let most = TermCandidates::max_listed(terms.len());
-    let mut candidates = TermCandidates {
-        // Row ids are consecutive except for deleted items.
-        item_count: (newest - oldest + 1) as f64,
-        ..TermCandidates::default()
-    };
-    for term in terms {
-        let numbers = matching(db, kind, &quote(term), most)?;
-        let is_cut = numbers.len() == most;
-        let count = match numbers.last() {
-            // Assume the same frequency in the omitted rows.
-            Some(last) if is_cut => {
-                most as f64 * candidates.item_count / (newest - last.get() + 1) as f64
-            }
-            _ => numbers.len() as f64,
-        };
-        candidates.lists.push(TermList {
-            numbers,
-            is_cut,
-            count,
-        });
-    }
+    let lists = terms
+        .iter()
+        .map(|term| matching(db, kind, &quote(term), most));
+    let lists = lists.collect::<rusqlite::Result<_>>()?;
+    let mut candidates = TermCandidates::from_lists(lists, most, oldest, newest);
     for set in candidates.cooccurrence_sets() {
         let all: Vec<String> = set.iter().map(|&term| quote(&terms[term])).collect();
         let most = TermCandidates::MAX_COOCCURRENCES;

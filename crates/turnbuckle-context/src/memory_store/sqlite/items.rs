@@ -230,11 +230,13 @@ pub(crate) fn item_from_row(row: &Row<'_>) -> rusqlite::Result<MemoryItem> {
     })
 }
 
-fn tags(item: &MemoryItem) -> String {
+/// Returns the tags of an item as they are stored and searched.
+pub(crate) fn tags(item: &MemoryItem) -> String {
     serde_json::to_string(&item.tags).expect("strings can be written as JSON")
 }
 
-fn meta(item: &MemoryItem) -> String {
+/// Returns the metadata of an item as they are stored.
+pub(crate) fn meta(item: &MemoryItem) -> String {
     serde_json::to_string(&item.meta).expect("JSON can be written as JSON")
 }
 

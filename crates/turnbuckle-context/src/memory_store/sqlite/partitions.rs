@@ -31,6 +31,9 @@ pub trait OpenPartition: Send + Sync {
     /// Creates the database of a project, if needed.
     fn create_project(&self, partition: &Partition, root: &str) -> Result<(), ContextError>;
 
+    /// Closes and deletes the database of a partition. Returns whether it existed.
+    fn remove(&self, partition: &Partition) -> Result<bool, ContextError>;
+
     /// Returns the partitions of an owner, the shared one first.
     fn of_owner(&self, owner: &Owner) -> Result<Vec<Partition>, ContextError>;
 
@@ -59,6 +62,13 @@ impl<D: Deref<Target = DataDir> + Send + Sync> OpenPartition for D {
         match partition.project_id() {
             Some(id) => self.open_project_at(partition.owner(), id, root).map(drop),
             None => self.open_shared(partition.owner()).map(drop),
+        }
+    }
+
+    fn remove(&self, partition: &Partition) -> Result<bool, ContextError> {
+        match partition.project_id() {
+            Some(id) => self.delete_project(partition.owner(), id),
+            None => self.delete_shared(partition.owner()),
         }
     }
 
@@ -103,6 +113,10 @@ impl<'d> OpenPartition for OpenDatabases<'d> {
             .project_id()
             .and_then(|id| id.parse::<usize>().ok());
         Ok(index.and_then(|index| self.0.get(index).copied()))
+    }
+
+    fn remove(&self, _: &Partition) -> Result<bool, ContextError> {
+        Err(ContextError::invalid("a database cannot be deleted here"))
     }
 
     fn create_shared(&self, _: &Owner) -> Result<Self::Open, ContextError> {

@@ -88,7 +88,10 @@ pub(super) async fn index(
     let (project, database, operation) = state
         .write_memory(&owner, async move |state| {
             state.check_quota(&owner_for_job).await?;
-            let (project, partition) = state.create_partition(&owner_for_job, &path).await?;
+            let (project, partition) = state.find_partition(&owner_for_job, &path)?;
+            project.require_folder()?;
+            let root = project.root().to_string_lossy();
+            state.memory().create_project(&partition, &root).await?;
             let database = state.data_dir().open_project(&owner_for_job, &project)?;
             let operation = OperationGuard::new(state.memory(), partition, "index_repository");
             Ok((project, database, operation.await?))

@@ -171,6 +171,7 @@ async fn current_index(
     let (project, known) = state
         .run_write(&owner, move |state| {
             let (project, database) = state.find_project(&job_owner, &path)?;
+            project.require_folder()?;
             let Some(database) = database else {
                 return Ok((project, None));
             };
