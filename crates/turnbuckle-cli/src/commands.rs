@@ -9,6 +9,8 @@ mod complete;
 mod completions;
 #[cfg(feature = "serve")]
 mod context;
+#[cfg(feature = "serve")]
+mod database;
 mod info;
 mod listen;
 mod login;

@@ -5,17 +5,20 @@ mod forget;
 mod import;
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
 use turnbuckle_context::{
     ContextError, DataDir, Owner,
-    transfer::{self, DataSelection, DatabaseStats},
+    transfer::{self, DataLocation, DataSelection, DatabaseStats},
 };
 use turnbuckle_text::error_chain;
 
-use super::serve;
+use super::{
+    database::{Database, DatabaseFlags},
+    serve,
+};
 use crate::{
     context::CommandContext,
     environment::Environment,
@@ -25,12 +28,15 @@ use crate::{
 
 /// Export, import, inspect or delete context server data
 ///
-/// Works on the data files; a running server does not have to be stopped.
+/// Works on the data files, or on the database of --database; a running server does not have to be stopped.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ContextCommand {
     /// Use this data directory
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
+
+    #[command(flatten)]
+    database: DatabaseFlags,
 
     #[command(subcommand)]
     action: ContextSubcommand,
@@ -46,9 +52,10 @@ enum ContextSubcommand {
 
 impl ContextCommand {
     pub(crate) async fn run(self, context: &CommandContext) -> Result {
-        let folder = serve::data_folder(self.data, context)?;
+        let (folder, database) = serve::data_source(self.data, self.database, context)?;
         let data = OwnedData {
             library: DataDir::new(folder),
+            database: database.map(|url| url.open(context)).transpose()?,
             owner: owner(&context.environment),
         };
         match self.action {
@@ -63,10 +70,20 @@ impl ContextCommand {
 /// The data directory and the owner of the data in it.
 struct OwnedData {
     library: DataDir,
+    /// The database of memory; `None` if it is in the data directory.
+    database: Option<Database>,
     owner: Owner,
 }
 
 impl OwnedData {
+    /// Returns where the data is.
+    fn location(&self) -> DataLocation<'_> {
+        match &self.database {
+            Some(database) => DataLocation::with_memory(&self.library, &*database.store),
+            None => DataLocation::from(&self.library),
+        }
+    }
+
     /// Returns the selection of all data, or for the project of a directory.
     fn selection(
         &self,
@@ -76,10 +93,20 @@ impl OwnedData {
         let Some(path) = project else {
             return Ok(DataSelection::Everything);
         };
-        let path = context.environment.cwd.join(path);
-        let project = self.library.project(&self.owner, &path.to_string_lossy())?;
+        let path = project_path(path, context);
+        let project = self.library.project(&self.owner, &path)?;
         Ok(DataSelection::Project(project.id().to_owned()))
     }
+}
+
+/// Returns the path of a project: `project:` and a key as it is, and a directory as an absolute path.
+fn project_path(path: &Path, context: &CommandContext) -> String {
+    let text = path.to_string_lossy();
+    if text.starts_with("project:") {
+        return text.into_owned();
+    }
+    let path = context.environment.cwd.join(path);
+    path.to_string_lossy().into_owned()
 }
 
 /// Returns a count with its noun.
@@ -109,7 +136,7 @@ struct StatsCommand {}
 
 impl StatsCommand {
     fn run(&self, data: &OwnedData, context: &CommandContext) -> Result {
-        let stats = transfer::stats(&data.library, &data.owner)?;
+        let stats = transfer::stats(data.location(), &data.owner)?;
         if context.options.json {
             return context.print_json(&stats);
         }

@@ -13,7 +13,10 @@ use service::{ServiceAction, ServiceFlags};
 use turnbuckle_auth::Secret;
 use turnbuckle_server::stdio::Stdio;
 
-use super::context;
+use super::{
+    context,
+    database::{DatabaseFlags, DatabaseUrl},
+};
 use crate::{
     context::CommandContext,
     error::Result,
@@ -36,7 +39,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// line for each request with client, tool, outcome and duration. The variable RUST_LOG selects other log lines, for example RUST_LOG=turnbuckle_server=trace.
 ///
 /// Settings can also be in a file: turnbuckle/serve.toml in the configuration directory, or the file of --config.
-/// Keys: listen, data, half-life, roots, tools, quota, deadline, index-deadline, allow-hosts, http-sse, store, state-key-file, log-file, a table `[embeddings]` with url,
+/// Keys: listen, data, database, database-file, half-life, roots, tools, quota, deadline, index-deadline, allow-hosts, http-sse, store, state-key-file, log-file, a table `[embeddings]` with url,
 /// model and api-key-env, a table `[authorization]` with issuer, audience, require-scopes and token-file, and a table
 /// `[limits]` with max-connections, max-sessions and max-sessions-per-caller. Options on the command line take
 /// precedence.
@@ -56,6 +59,9 @@ pub(crate) struct ServeCommand {
     /// Store all data in this directory
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+
+    #[command(flatten)]
+    database: DatabaseFlags,
 
     /// Allow only projects below this directory; repeatable
     #[arg(long = "root", value_name = "DIR")]
@@ -132,8 +138,11 @@ impl ServeCommand {
             return service.run(action, context);
         }
         log::init(settings.log_file.as_deref(), context)?;
-        let server = build_server::build(&settings, context)?;
+        let database = settings.database.as_ref();
+        let database = database.map(|url| url.open(context)).transpose()?;
+        let server = build_server::build(&settings, database.as_ref(), context)?;
         let server = shared_store::apply(server, &settings).await?;
+        let database = database.as_ref().map(|database| &*database.address);
         if is_stdio {
             return Ok(Stdio::new(server).serve().await?);
         }
@@ -150,24 +159,32 @@ impl ServeCommand {
                     shutdown_timeout: SHUTDOWN_TIMEOUT,
                 };
                 let http = listener.into_server(server, &http, context)?;
-                startup_message::http(http.authorities(), &settings).print(context);
+                startup_message::http(http.authorities(), &settings, database).print(context);
                 http.serve(&mut signals, context).await
             }
             ListenAddress::Unix(path) => {
                 let socket = UnixSocket::bind(path).await?;
-                startup_message::socket(path, &settings).print(context);
+                startup_message::socket(path, &settings, database).print(context);
                 socket.serve(server, &mut signals, SHUTDOWN_TIMEOUT).await
             }
         }
     }
 }
 
-/// Returns the data directory: the named one, that of the settings, or the default one.
-pub(super) fn data_folder(named: Option<PathBuf>, context: &CommandContext) -> Result<PathBuf> {
+/// Returns the data directory and the database of memory: those of the options, or else of the settings.
+pub(super) fn data_source(
+    folder: Option<PathBuf>,
+    database: DatabaseFlags,
+    context: &CommandContext,
+) -> Result<(PathBuf, Option<DatabaseUrl>)> {
     let environment = &context.environment;
-    let named = match named {
-        Some(folder) => Some(environment.cwd.join(folder)),
-        None => ServeConfig::find(context.options.config.as_deref(), environment)?.data,
+    // A named directory is the place of all data, unless a database is named, too.
+    let config = match &folder {
+        Some(_) => ServeConfig::default(),
+        None => ServeConfig::find(context.options.config.as_deref(), environment)?,
     };
-    context::data_dir(named, environment)
+    let database = database.url(config.database, config.database_file, environment)?;
+    let folder = folder.map(|folder| environment.cwd.join(folder));
+    let folder = context::data_dir(folder.or(config.data), environment)?;
+    Ok((folder, database))
 }

@@ -39,6 +39,8 @@ mod sandbox;
 mod serve;
 #[cfg(feature = "tls")]
 mod serve_authorization;
+#[cfg(feature = "postgres")]
+mod serve_database;
 mod serve_process;
 mod stdio_programs;
 mod stdio_server;

@@ -36,14 +36,14 @@ impl ExportCommand {
         let part = data.selection(self.project.as_ref(), context)?;
         let Some(file) = &self.output else {
             let mut stdout = BufWriter::new(std::io::stdout().lock());
-            let exported = transfer::export(&data.library, &data.owner, &part, &mut stdout)?;
+            let exported = transfer::export(data.location(), &data.owner, &part, &mut stdout)?;
             stdout.flush()?;
             return report_damaged(&exported, context);
         };
         let file = context.environment.cwd.join(file);
         let file_writer = ExportFile::create(&file).map_err(|error| write_error(&file, &error))?;
         let mut writer = BufWriter::new(&file_writer.file);
-        let exported = transfer::export(&data.library, &data.owner, &part, &mut writer)?;
+        let exported = transfer::export(data.location(), &data.owner, &part, &mut writer)?;
         let written = writer.flush();
         drop(writer);
         let committed = written.and_then(|()| file_writer.commit());

@@ -35,7 +35,7 @@ pub(super) struct ForgetCommand {
     #[arg(long, value_name = "AGE", value_parser = parse_duration, conflicts_with = "all")]
     older_than: Option<Duration>,
 
-    /// Delete everything
+    /// Delete everything; with --database, all memory in it
     #[arg(long)]
     all: bool,
 }
@@ -46,7 +46,7 @@ impl ForgetCommand {
         if !context.options.yes {
             self.ask_user(context)?;
         }
-        let deleted = transfer::delete(&data.library, &data.owner, &selection)?;
+        let deleted = transfer::delete(data.location(), &data.owner, &selection)?;
         if context.options.json {
             return context.print_json(&deleted);
         }
@@ -55,7 +55,9 @@ impl ForgetCommand {
             0 => format!("{items} deleted"),
             files => format!("{} deleted, with all items in it", pluralize(files, "file")),
         };
-        if !deleted.traceless {
+        if !deleted.traceless && data.database.is_some() {
+            text += "; the database server keeps old pages until it has vacuumed the tables";
+        } else if !deleted.traceless {
             text += "; another process still keeps traces in the files: repeat this when it has finished";
         }
         context.ui.print(&(text + "\n"));

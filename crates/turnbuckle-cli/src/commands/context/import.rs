@@ -11,7 +11,7 @@ use turnbuckle_context::{
     transfer::{self, ImportOptions, ImportReport},
 };
 
-use super::{OwnedData, pluralize};
+use super::{OwnedData, pluralize, project_path};
 use crate::{
     context::CommandContext,
     error::{CliError, Result},
@@ -41,12 +41,11 @@ impl ImportCommand {
         let mut options = ImportOptions::default();
         options.skip_bad_lines = self.skip_bad_lines;
         if let Some(path) = &self.project {
-            let path = context.environment.cwd.join(path);
-            options.into = Some(path.to_string_lossy().into_owned());
+            options.into = Some(project_path(path, context));
         }
         let mut reader = self.open(context)?;
         let imported = transfer::import(
-            &data.library,
+            data.location(),
             &data.owner,
             Redactor::standard(),
             &options,

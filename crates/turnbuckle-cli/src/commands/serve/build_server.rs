@@ -10,13 +10,19 @@ use turnbuckle_store::{Store, StoreLimits};
 
 use super::config::{EmbeddingConfig, ServeLimits, ServeSettings, ToolSetOption};
 use crate::{
+    commands::database::Database,
     context::CommandContext,
     error::{CliError, Result},
     listener::log,
 };
 
-/// Builds the context server: with the data of the user who runs it, or of each authenticated caller.
-pub(super) fn build(settings: &ServeSettings, context: &CommandContext) -> Result<Server> {
+/// Builds the context server: with the data of the user who runs it, or of each authenticated caller. `database` has the memory,
+/// unless it is in the data directory.
+pub(super) fn build(
+    settings: &ServeSettings,
+    database: Option<&Database>,
+    context: &CommandContext,
+) -> Result<Server> {
     let owners = match settings.access.authorization {
         Some(_) => OwnershipPolicy::PerPrincipal,
         None => OwnershipPolicy::Single(super::super::context::owner(&context.environment)),
@@ -28,6 +34,9 @@ pub(super) fn build(settings: &ServeSettings, context: &CommandContext) -> Resul
     let mut server = ContextServer::new(data_dir(settings)?, owners)
         .tool_set(tool_set)
         .timing(log::operations());
+    if let Some(database) = database {
+        server = server.memory_store(database.store.clone());
+    }
     if let Some(half_life) = settings.half_life {
         server = server.half_life(same_half_life(half_life));
     }

@@ -17,6 +17,7 @@ use crate::{
     cli,
     commands::{
         context,
+        database::DatabaseUrl,
         state_keys::{self, StateKeys},
     },
     context::CommandContext,
@@ -32,6 +33,8 @@ pub(super) struct ServeConfig {
     #[serde(default, deserialize_with = "listen_address")]
     pub(super) listen: Option<ListenAddress>,
     pub(super) data: Option<PathBuf>,
+    pub(super) database: Option<DatabaseUrl>,
+    pub(super) database_file: Option<PathBuf>,
     #[serde(default, deserialize_with = "duration")]
     pub(super) half_life: Option<Duration>,
     /// An empty list allows no directories.
@@ -125,6 +128,7 @@ impl ServeConfig {
 
     fn resolve_paths(mut self, resolve: impl Fn(PathBuf) -> PathBuf) -> Self {
         self.data = self.data.map(&resolve);
+        self.database_file = self.database_file.map(&resolve);
         self.log_file = self.log_file.map(&resolve);
         self.state_key_file = self.state_key_file.map(&resolve);
         self.roots = self
@@ -184,6 +188,8 @@ fn duration<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Du
 pub(super) struct ServeSettings {
     pub(super) address: ListenAddress,
     pub(super) data: PathBuf,
+    /// The database of memory; `None` is the data directory.
+    pub(super) database: Option<DatabaseUrl>,
     pub(super) half_life: Option<Duration>,
     /// The directories that projects may be in; `None` allows all.
     pub(super) roots: Option<Vec<PathBuf>>,
@@ -239,6 +245,9 @@ impl ServeSettings {
         Ok(Self {
             address,
             data: context::data_dir(data, environment)?,
+            database: serve
+                .database
+                .url(config.database, config.database_file, environment)?,
             half_life: config.half_life,
             roots: if roots.is_empty() {
                 config.roots

@@ -19,11 +19,19 @@ const NO_PROJECT_FOLDERS: &str =
 /// The name of the server in the configuration of agents.
 const NAME: &str = "turnbuckle";
 
-/// Creates the message for HTTP. `authorities` are the hosts and ports that clients can use, at least one.
-pub(super) fn http(authorities: &[String], settings: &ServeSettings) -> StartupMessage {
+/// Creates the message for HTTP. `authorities` are the hosts and ports that clients can use, at least one. `database` is the address
+/// of the database without its password, if memory is in one.
+pub(super) fn http(
+    authorities: &[String],
+    settings: &ServeSettings,
+    database: Option<&str>,
+) -> StartupMessage {
     let urls = PublicUrls::new(authorities, &settings.access);
     let mut document =
         json!({ "url": urls.endpoint, "health": urls.health, "data": settings.data });
+    if let Some(database) = database {
+        document["database"] = json!(database);
+    }
     // A client that logs in requests tokens for its URL, which has to be the audience.
     let selects_core = settings.tools == ToolSetOption::All && !urls.has_issuer;
     let agent_url = if selects_core {
@@ -48,7 +56,7 @@ pub(super) fn http(authorities: &[String], settings: &ServeSettings) -> StartupM
         notice += NO_PROJECT_FOLDERS;
     }
     StartupMessage {
-        header: header(settings),
+        header: header(settings, database),
         address: urls.endpoint,
         agents,
         document,
@@ -57,19 +65,32 @@ pub(super) fn http(authorities: &[String], settings: &ServeSettings) -> StartupM
 }
 
 /// Creates the message for a Unix socket.
-pub(super) fn socket(path: &std::path::Path, settings: &ServeSettings) -> StartupMessage {
+pub(super) fn socket(
+    path: &std::path::Path,
+    settings: &ServeSettings,
+    database: Option<&str>,
+) -> StartupMessage {
     let address = format!("unix:{}", path.display());
+    let mut document = json!({ "socket": path, "data": settings.data });
+    if let Some(database) = database {
+        document["database"] = json!(database);
+    }
     StartupMessage {
-        header: header(settings),
+        header: header(settings, database),
         agents: socket_agents(&address),
         address,
-        document: json!({ "socket": path, "data": settings.data }),
+        document,
         notice: String::new(),
     }
 }
 
-fn header(settings: &ServeSettings) -> String {
+fn header(settings: &ServeSettings, database: Option<&str>) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let data = sanitize::line(&settings.data.display().to_string());
-    format!("turnbuckle {version} stores data in {data}, listening on\n")
+    match database.map(sanitize::line) {
+        Some(database) => format!(
+            "turnbuckle {version} stores memory in {database}, indexes in {data}, listening on\n"
+        ),
+        None => format!("turnbuckle {version} stores data in {data}, listening on\n"),
+    }
 }
