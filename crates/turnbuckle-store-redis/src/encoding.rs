@@ -121,6 +121,10 @@ impl<'a> Decoder<'a> {
         Ok(self.number()? != 0)
     }
 
+    pub(crate) fn small_number(&mut self) -> Result<u32, DecodeError> {
+        u32::try_from(self.number()?).map_err(|_| DecodeError)
+    }
+
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         let length = self.size()?;
         let (bytes, rest) = self.0.split_at_checked(length).ok_or(DecodeError)?;

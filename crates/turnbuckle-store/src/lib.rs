@@ -28,6 +28,7 @@ mod limits;
 pub mod memory;
 mod request_state;
 mod session;
+mod stream_turns;
 mod subscription;
 mod task;
 
@@ -54,8 +55,9 @@ pub use limits::{
 pub use request_state::{RequestStateId, RequestStateStore};
 pub use session::{
     ClientProfile, RequiredSpace, SessionId, SessionInUse, SessionOwner, SessionRecord,
-    SessionStore, SessionUpdate,
+    SessionStore, SessionUpdate, Subscriptions,
 };
+pub use stream_turns::{StreamTurn, StreamTurns};
 pub use subscription::{LogSubscription, SubscriberLagged};
 pub use task::{
     NewTask, TaskId, TaskInputResponse, TaskOutcome, TaskRecord, TaskStore, TaskUpdate,

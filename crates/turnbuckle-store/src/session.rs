@@ -1,13 +1,13 @@
 //! Sessions, as negotiated by `initialize`.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, ops::Deref, sync::Arc, time::Duration};
 
 use turnbuckle_protocol::{
     Principal, Revision,
     types::{ClientCapabilities, Implementation, LogLevel},
 };
 
-use crate::{BoxFuture, StoreError, id::random_id, limits::SessionLimits};
+use crate::{BoxFuture, Position, StoreError, StreamTurns, id::random_id, limits::SessionLimits};
 
 /// Stores the sessions of the legacy era.
 ///
@@ -209,7 +209,9 @@ pub struct SessionRecord {
     /// The minimum log level, if the client has set one.
     pub log_level: Option<LogLevel>,
     /// URIs of subscribed resources.
-    pub subscriptions: BTreeSet<String>,
+    pub subscriptions: Subscriptions,
+    /// Which GET stream sends which changes.
+    pub stream_turns: StreamTurns,
 }
 
 impl SessionRecord {
@@ -233,7 +235,8 @@ impl SessionRecord {
             version: 0,
             initialized: false,
             log_level: None,
-            subscriptions: BTreeSet::new(),
+            subscriptions: Subscriptions::default(),
+            stream_turns: StreamTurns::default(),
         }
     }
 
@@ -261,6 +264,11 @@ impl SessionRecord {
             SessionUpdate::Unsubscribe(uri) => {
                 self.subscriptions.remove(&uri);
             }
+            SessionUpdate::BeginTurn {
+                generation,
+                after,
+                sender,
+            } => self.stream_turns.begin(generation, after, sender),
         }
         self.version = self.version.wrapping_add(1);
         Ok(())
@@ -294,6 +302,54 @@ impl SessionRecord {
     }
 }
 
+/// The URIs that a session is subscribed to. Without any, they are one word in the record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::box_collection,
+    reason = "most sessions have none, and their records stay small"
+)]
+pub struct Subscriptions(Option<Box<BTreeSet<String>>>);
+
+impl Subscriptions {
+    fn insert(&mut self, uri: String) {
+        self.0.get_or_insert_default().insert(uri);
+    }
+
+    fn remove(&mut self, uri: &str) {
+        if let Some(uris) = &mut self.0 {
+            uris.remove(uri);
+        }
+        if self.is_empty() {
+            self.0 = None;
+        }
+    }
+}
+
+impl Deref for Subscriptions {
+    type Target = BTreeSet<String>;
+
+    fn deref(&self) -> &BTreeSet<String> {
+        static NONE: BTreeSet<String> = BTreeSet::new();
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl<'a> IntoIterator for &'a Subscriptions {
+    type Item = &'a String;
+    type IntoIter = std::collections::btree_set::Iter<'a, String>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl FromIterator<String> for Subscriptions {
+    fn from_iter<I: IntoIterator<Item = String>>(uris: I) -> Self {
+        let uris = BTreeSet::from_iter(uris);
+        Self((!uris.is_empty()).then(|| Box::new(uris)))
+    }
+}
+
 /// The client info and capabilities of a client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientProfile {
@@ -315,4 +371,16 @@ pub enum SessionUpdate {
     Subscribe(String),
     /// The client unsubscribes from a resource.
     Unsubscribe(String),
+    /// A GET stream begins to send changes. See [`StreamTurns`].
+    ///
+    /// The newest stream may do so at any endpoint, an older one only at that of the current turn; otherwise nothing
+    /// changes.
+    BeginTurn {
+        /// The number of the stream, or `None` for a new one.
+        generation: Option<u32>,
+        /// The stream sends the changes after this position, unless it goes on with its turn.
+        after: Position,
+        /// Identifies the endpoint.
+        sender: u64,
+    },
 }

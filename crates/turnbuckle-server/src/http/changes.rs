@@ -1,5 +1,7 @@
 //! Change notifications: from the bus to the GET streams of all sessions.
 //!
+//! Changes are not stored here: a stream that was not read in time gets them from the log of the bus.
+//!
 //! There is one task per endpoint, however many sessions have streams. It starts with the first stream and ends with
 //! the last one, or with the endpoint.
 
@@ -23,8 +25,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use turnbuckle_store::{
-    BusSubscription, ControlMessage, ControlSubscription, SessionId, SessionRecord,
-    SubscriberLagged,
+    BusSubscription, ControlMessage, ControlSubscription, Position, PositionedChange, ServerChange,
+    SessionId, SessionRecord, SubscriberLagged,
 };
 
 pub(super) use self::subscribers::{ChangeSubscriber, ChangeSubscribers};
@@ -33,7 +35,7 @@ use crate::{
     http::{
         endpoint::Endpoint,
         session::{ActiveSession, ActiveSessionGuard},
-        stream::{GetStreams, StreamChannel, append, finish_in_log, publish},
+        stream::{ChangeSender, GetStream, GetStreams, begin_turn},
     },
     lifecycle::{ChannelFuture, GeneralChannel, runtime::SessionRuntime, session as rules},
     sync::lock,
@@ -44,9 +46,6 @@ const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Number of sessions that are notified concurrently, where each needs its own lookup.
 const MAX_CONCURRENT_SESSIONS: usize = 32;
-
-/// Number of streams per batch when one event is appended to many of them.
-const MAX_STORE_BATCH: usize = 256;
 
 /// Maximum number of sessions that are read together because their subscriptions changed.
 const MAX_CHANGED_SESSIONS: usize = 1_024;
@@ -67,16 +66,12 @@ pub(super) fn start(endpoint: &Arc<Endpoint>) {
     }
 }
 
-/// Ends a stream.
-pub(super) async fn finish(
-    endpoint: &Endpoint,
-    session_id: &SessionId,
-    session: &ActiveSession,
-    channel: &StreamChannel,
-) {
-    channel.finish();
-    session.remove_channel(channel.stream);
-    finish_in_log(endpoint.server.store_ref(), session_id, channel).await;
+/// What sessions are notified of.
+enum ChangeNotice {
+    /// The change at a position.
+    Change(Position, EncodedChange),
+    /// Everything, because changes up to a position were missed.
+    Everything(Position),
 }
 
 async fn run(
@@ -92,14 +87,14 @@ async fn run(
             change = changes.next() => {
                 // A session that subscribed before the change is notified of it.
                 read_changed_sessions(&endpoint, &mut control, None).await;
-                notify(&endpoint, change.map(|(_, change)| EncodedChange::new(change))).await;
+                notify(&endpoint, &notice_of(&endpoint, change)).await;
             }
             message = control.next() => {
                 read_changed_sessions(&endpoint, &mut control, Some(message)).await;
             }
             () = sleep_until(next_idle_check) => {
                 next_idle_check = Instant::now() + IDLE_CHECK_INTERVAL;
-                end_streams(&endpoint, |streams| streams.expire(Instant::now())).await;
+                end_streams(&endpoint, |streams| streams.expire(Instant::now()));
                 if stop_if_unused(&endpoint) {
                     return;
                 }
@@ -107,7 +102,20 @@ async fn run(
         }
     }
     while !stop_if_unused(&endpoint) {
-        end_streams(&endpoint, GetStreams::take_all).await;
+        end_streams(&endpoint, GetStreams::take_all);
+    }
+}
+
+fn notice_of(
+    endpoint: &Endpoint,
+    change: Result<PositionedChange, SubscriberLagged>,
+) -> ChangeNotice {
+    match change {
+        Ok((position, change)) => ChangeNotice::Change(position, EncodedChange::new(change)),
+        // Read before the sessions are notified: what is published from now on is announced afterwards.
+        Err(SubscriberLagged { .. }) => {
+            ChangeNotice::Everything(endpoint.server.store_ref().bus.position())
+        }
     }
 }
 
@@ -122,10 +130,7 @@ fn stop_if_unused(endpoint: &Endpoint) -> bool {
 }
 
 /// Ends the selected streams of every session.
-async fn end_streams(
-    endpoint: &Endpoint,
-    take_streams: impl Fn(&GetStreams) -> Vec<Arc<StreamChannel>>,
-) {
+fn end_streams(endpoint: &Endpoint, take_streams: impl Fn(&GetStreams) -> Vec<Arc<GetStream>>) {
     for ChangeSubscriber {
         session_id,
         session,
@@ -133,9 +138,7 @@ async fn end_streams(
     } in endpoint.active_sessions.subscribers().iter()
     {
         let ended = take_streams(&session.get_streams);
-        for channel in &ended {
-            finish(endpoint, session_id, session, channel).await;
-        }
+        ended.iter().for_each(|stream| stream.finish());
         if !ended.is_empty() || session.is_closed() || session.get_streams.is_empty() {
             endpoint.active_sessions.remove_if_idle(session_id, session);
         }
@@ -148,7 +151,6 @@ async fn read_changed_sessions(
     control: &mut ControlSubscription,
     first: Option<Result<ControlMessage, SubscriberLagged>>,
 ) {
-    let subscribers = endpoint.active_sessions.subscriber_table();
     let mut changed = HashSet::new();
     let mut next = first;
     loop {
@@ -161,15 +163,17 @@ async fn read_changed_sessions(
             },
         };
         match message {
-            Ok(ControlMessage::SubscriptionsChanged { session }) => {
+            Ok(
+                ControlMessage::SubscriptionsChanged { session }
+                | ControlMessage::SessionChanged { session },
+            ) => {
                 changed.insert(session);
             }
             Ok(_) => {}
-            Err(SubscriberLagged { .. }) => subscribers.forget_interests(),
+            Err(SubscriberLagged { .. }) => forget_records(endpoint),
         }
         if changed.len() > MAX_CHANGED_SESSIONS {
-            // Each is read when a change may concern it.
-            subscribers.forget_interests();
+            forget_records(endpoint);
             return;
         }
     }
@@ -179,6 +183,17 @@ async fn read_changed_sessions(
         {
             read_interests(endpoint, &session_id, &session).await;
         }
+    }
+}
+
+/// Forgets what is known of the records of sessions. Each is read when a change may concern it.
+fn forget_records(endpoint: &Endpoint) {
+    endpoint
+        .active_sessions
+        .subscriber_table()
+        .forget_interests();
+    for subscriber in endpoint.active_sessions.subscribers().iter() {
+        subscriber.session.get_streams.forget_record();
     }
 }
 
@@ -193,7 +208,13 @@ pub(super) async fn read_interests(
     let subscribers = endpoint.active_sessions.subscriber_table();
     let read = subscribers.begin_read();
     match endpoint.server.store_ref().sessions.load(session_id).await {
-        Ok(Some(record)) => subscribers.set_interests(*session_id, session, &record, read),
+        Ok(Some(record)) => {
+            subscribers.set_interests(*session_id, session, &record, read);
+            session.get_streams.read_turn(&record, endpoint.sender);
+            if session.get_streams.is_empty() {
+                endpoint.active_sessions.remove_if_idle(session_id, session);
+            }
+        }
         // Found to have ended when it is notified, or by the reader of its stream.
         Ok(None) => {}
         Err(error) => {
@@ -204,40 +225,34 @@ pub(super) async fn read_interests(
 }
 
 /// Notifies the sessions with a GET stream that a change concerns.
-async fn notify(endpoint: &Endpoint, change: Result<EncodedChange, SubscriberLagged>) {
-    match &change {
-        Ok(announcement) if !announcement.is_list_change() => {
+async fn notify(endpoint: &Endpoint, notice: &ChangeNotice) {
+    match notice {
+        ChangeNotice::Change(_, change) if !change.is_list_change() => {
             let subscribers = endpoint.active_sessions.subscriber_table();
-            let concerned = subscribers.concerned_by(announcement);
-            notify_each(endpoint, &concerned.iter().collect::<Vec<_>>(), &change).await;
+            let concerned = subscribers.concerned_by(change);
+            notify_each(endpoint, &concerned.iter().collect::<Vec<_>>(), notice).await;
         }
-        _ => notify_all(endpoint, &endpoint.active_sessions.subscribers(), &change).await,
+        _ => notify_all(endpoint, &endpoint.active_sessions.subscribers(), notice).await,
     }
 }
 
 /// Notifies every session with a GET stream of a list change, or of everything.
-async fn notify_all(
-    endpoint: &Endpoint,
-    subscribers: &[ChangeSubscriber],
-    change: &Result<EncodedChange, SubscriberLagged>,
-) {
-    let remaining = match change {
-        Ok(announcement) => notify_direct(endpoint, subscribers, announcement).await,
-        Err(SubscriberLagged { .. }) => subscribers.iter().collect(),
+async fn notify_all(endpoint: &Endpoint, subscribers: &[ChangeSubscriber], notice: &ChangeNotice) {
+    let remaining = match notice {
+        ChangeNotice::Change(position, change) => {
+            notify_direct(subscribers, *position, &change.message).await
+        }
+        ChangeNotice::Everything(_) => subscribers.iter().collect(),
     };
-    notify_each(endpoint, &remaining, change).await;
+    notify_each(endpoint, &remaining, notice).await;
 }
 
 /// Notifies sessions that need a lookup each.
-async fn notify_each(
-    endpoint: &Endpoint,
-    remaining: &[&ChangeSubscriber],
-    change: &Result<EncodedChange, SubscriberLagged>,
-) {
+async fn notify_each(endpoint: &Endpoint, remaining: &[&ChangeSubscriber], notice: &ChangeNotice) {
     let next = AtomicUsize::new(0);
     // Concurrently, so that a slow store lookup delays few other sessions.
     let mut workers: Vec<_> =
-        std::iter::repeat_with(|| run_notify_worker(endpoint, remaining, &next, change))
+        std::iter::repeat_with(|| run_notify_worker(endpoint, remaining, &next, notice))
             .map(Box::pin)
             .take(remaining.len().min(MAX_CONCURRENT_SESSIONS))
             .collect();
@@ -256,36 +271,19 @@ async fn notify_each(
 ///
 /// This covers most changes and most sessions, and touches only their streams.
 async fn notify_direct<'a>(
-    endpoint: &Endpoint,
     subscribers: &'a [ChangeSubscriber],
-    announcement: &EncodedChange,
+    position: Position,
+    message: &Bytes,
 ) -> Vec<&'a ChangeSubscriber> {
-    let (events, message) = (&endpoint.server.store_ref().events, &announcement.message);
     let mut others = Vec::new();
-    for batch in subscribers.chunks(MAX_STORE_BATCH) {
-        let mut direct = Vec::with_capacity(batch.len());
-        for subscriber in batch {
-            match &subscriber.newest {
-                Some(channel) if channel.receives_list_changes() => {
-                    direct.push((subscriber, channel));
-                }
-                _ => others.push(subscriber),
+    for subscriber in subscribers {
+        match &subscriber.newest {
+            Some(stream) if stream.receives_list_changes() => {
+                stream.send_change(position, message.clone());
+                // Yield to other tasks, such as those that write the streams.
+                consume_budget().await;
             }
-        }
-        if direct.is_empty() {
-            continue;
-        }
-        let streams: Vec<_> = direct
-            .iter()
-            .map(|(subscriber, channel)| (subscriber.session_id, channel.stream))
-            .collect();
-        let appended = events.append_to_all(&streams, message.clone()).await;
-        for ((subscriber, channel), appended) in direct.into_iter().zip(appended) {
-            if !publish(channel, appended, message.clone()) {
-                others.push(subscriber);
-            }
-            // Yield to other tasks, such as those that write the streams.
-            consume_budget().await;
+            _ => others.push(subscriber),
         }
     }
     others
@@ -296,17 +294,18 @@ async fn run_notify_worker(
     endpoint: &Endpoint,
     subscribers: &[&ChangeSubscriber],
     next: &AtomicUsize,
-    change: &Result<EncodedChange, SubscriberLagged>,
+    notice: &ChangeNotice,
 ) {
     while let Some(subscriber) = subscribers.get(next.fetch_add(1, Ordering::Relaxed)) {
         let (session_id, session) = (&subscriber.session_id, &subscriber.session);
-        match change {
-            Ok(announcement)
-                if announcement.is_list_change() && session.get_streams.receives_list_changes() =>
+        match notice {
+            ChangeNotice::Change(position, change)
+                if change.is_list_change() && session.get_streams.receives_list_changes() =>
             {
-                send_to_session(endpoint, session_id, session, &announcement.message).await;
+                send_change(endpoint, session_id, session, *position, &change.message).await;
             }
-            change => notify_session(endpoint, session_id, session, change).await,
+            _ if session.get_streams.is_turn_elsewhere() => {}
+            notice => notify_session(endpoint, session_id, session, notice).await,
         }
         consume_budget().await;
     }
@@ -317,17 +316,16 @@ async fn notify_session(
     endpoint: &Endpoint,
     session_id: &SessionId,
     session: &ActiveSession,
-    change: &Result<EncodedChange, SubscriberLagged>,
+    notice: &ChangeNotice,
 ) {
-    let server = &endpoint.server;
     let subscribers = endpoint.active_sessions.subscriber_table();
     let read = subscribers.begin_read();
-    let record = match server.store_ref().sessions.load(session_id).await {
+    let sessions = &endpoint.server.store_ref().sessions;
+    let record = match sessions.load(session_id).await {
         Ok(Some(record)) => record,
         Ok(None) => {
-            for channel in session.get_streams.take_all() {
-                finish(endpoint, session_id, session, &channel).await;
-            }
+            let streams = session.get_streams.take_all();
+            streams.iter().for_each(|stream| stream.finish());
             endpoint.active_sessions.remove_if_idle(session_id, session);
             return;
         }
@@ -337,42 +335,73 @@ async fn notify_session(
         }
     };
     subscribers.set_unknown_interests(*session_id, session, &record, read);
+    session.get_streams.read_turn(&record, endpoint.sender);
+    if session.get_streams.is_turn_elsewhere() {
+        return;
+    }
     session.get_streams.set_receives_list_changes();
-    let missed: Vec<_>;
-    let announcements = match change {
-        Ok(announcement) => std::slice::from_ref(announcement),
-        Err(SubscriberLagged { .. }) => {
-            let changes = rules::all_changes(&record).into_iter();
-            missed = changes.map(EncodedChange::new).collect();
-            &missed
-        }
+    let notification = |change: &EncodedChange| {
+        let (server, runtime) = (&endpoint.server, &session.runtime);
+        rules::notification_for(server, &record, *session_id, runtime, change)
     };
-    for announcement in announcements {
-        let message =
-            rules::notification_for(server, &record, *session_id, &session.runtime, announcement);
-        if let Some(message) = message {
-            send_to_session(endpoint, session_id, session, &message).await;
+    match notice {
+        ChangeNotice::Change(position, change) => {
+            let Some(message) = notification(change) else {
+                return;
+            };
+            if matches!(change.change, ServerChange::ElicitationCompleted { .. }) {
+                // It is no longer pending, so that it cannot be found in the log again.
+                send_message(session, message);
+            } else {
+                send_change(endpoint, session_id, session, *position, &message).await;
+            }
+        }
+        ChangeNotice::Everything(position) => {
+            let all = rules::all_changes(&record).into_iter();
+            let all = all.map(EncodedChange::new).collect::<Vec<_>>();
+            if let Some(stream) = session.get_streams.current() {
+                stream.send_changes(*position, all.iter().filter_map(notification).collect());
+            }
         }
     }
 }
 
-/// Sends a message on the current stream of a session. A stream that no longer exists in the store is ended.
-async fn send_to_session(
+/// Sends the notification of a change on the stream of the current turn. If no client reads that, another one takes over.
+async fn send_change(
     endpoint: &Endpoint,
     session_id: &SessionId,
     session: &ActiveSession,
+    position: Position,
     message: &Bytes,
 ) {
-    let store = endpoint.server.store_ref();
-    while let Some(channel) = session.get_streams.current() {
-        if append(store, session_id, &channel, message.clone()).await {
-            return;
+    if let ChangeSender::NextTurn(stream) = session.get_streams.sender_of(position) {
+        let after = Position::new(position.number().saturating_sub(1));
+        let begun = begin_turn(endpoint, session_id, Some(stream.generation), after).await;
+        let record = match begun {
+            Ok(record) => record,
+            Err(error) => {
+                tracing::warn!(%error, "cannot update a session; it misses a change notification");
+                return;
+            }
+        };
+        if let Some(record) = record
+            && let Some(turn) = record.stream_turns.current()
+        {
+            let is_elsewhere = turn.sender != endpoint.sender;
+            let streams = &session.get_streams;
+            streams.set_turn(turn, record.version, is_elsewhere);
         }
-        session.get_streams.remove(&channel);
-        finish(endpoint, session_id, session, &channel).await;
-        endpoint.active_sessions.remove_if_idle(session_id, session);
     }
-    endpoint.active_sessions.remove_if_idle(session_id, session);
+    if let ChangeSender::Stream(stream) = session.get_streams.sender_of(position) {
+        stream.send_change(position, message.clone());
+    }
+}
+
+/// Sends a message that is not a change of the bus, if there is a stream.
+fn send_message(session: &ActiveSession, message: Bytes) {
+    if let Some(stream) = session.get_streams.current() {
+        stream.send_message(message);
+    }
 }
 
 /// The general channel of a session: its GET streams.
@@ -387,9 +416,8 @@ impl GeneralChannel for ActiveSessionGuard {
     }
 
     fn send(&self, message: Bytes) -> ChannelFuture<'_, ()> {
-        Box::pin(async move {
-            send_to_session(&self.endpoint, &self.session_id, &self.session, &message).await;
-        })
+        send_message(&self.session, message);
+        Box::pin(async {})
     }
 }
 

@@ -58,6 +58,8 @@ pub(super) struct Endpoint {
     pub(super) change_fanout: ChangeFanout,
     pub(super) sweeper: ExpirySweeper,
     pub(super) session_refresher: SessionRefresher,
+    /// Identifies this endpoint as the sender of GET streams, by a random number.
+    pub(super) sender: u64,
     /// The clients of HTTP+SSE, if it is enabled.
     http_sse: Option<Arc<HttpSseRegistry>>,
     host_origin: HostOriginCheck,
@@ -110,6 +112,7 @@ impl Endpoint {
             change_fanout: ChangeFanout::default(),
             sweeper: ExpirySweeper::default(),
             session_refresher: SessionRefresher::default(),
+            sender: random_number(),
             http_sse: options
                 .http_sse
                 .clone()
@@ -425,6 +428,12 @@ impl Endpoint {
         }
         Ok(())
     }
+}
+
+fn random_number() -> u64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("random bytes are available");
+    u64::from_le_bytes(bytes)
 }
 
 /// The error text for a caller beyond its share.

@@ -11,11 +11,11 @@ use std::{
 };
 
 use ::http::{Response, StatusCode};
+use active::store_unavailable;
 pub(super) use active::{
     ActiveSession, ActiveSessionGuard, ActiveSessions, find_session, join_instances,
-    missing_session_id,
+    missing_session_id, session_not_found,
 };
-use active::{session_not_found, store_unavailable};
 pub(super) use refresher::SessionRefresher;
 use tokio::time::{Instant, sleep};
 

@@ -1,5 +1,7 @@
 //! Server-sent event streams: the heartbeat of all of them, and the streams of a session, which clients can resume.
 
+mod change_queue;
+mod change_reader;
 mod channel;
 pub(super) mod forwarding;
 pub(super) mod get_stream;
@@ -12,11 +14,16 @@ use std::{
 };
 
 use bytes::Bytes;
+pub(super) use change_queue::GetStream;
+#[cfg(test)]
+pub(super) use change_queue::{GetStreamReader, QueueRead};
 pub(super) use channel::{
     ChannelReader, ReadResult, ReaderEnd, SequencedEvent, StreamChannel, StreamIdSource,
-    StreamWriter, append, finish_in_log, publish,
 };
-pub(super) use get_stream::GetStreams;
+#[cfg(test)]
+pub(super) use get_stream::open_stream;
+pub(super) use get_stream::{ChangeSender, GetStreams, begin_turn};
+use resumable::RETRY_MS;
 pub(super) use resumable::{EventSource, ResumableStream, encode_finished};
 use tokio::time::{Instant, Sleep, sleep_until};
 pub(super) use writer::{CallStreamWriter, StreamOpening, first_event};

@@ -398,7 +398,7 @@ pub(crate) fn notification_for(
         }
         ServerChange::ResourceUpdated { uri } => {
             let principal = record.principal.as_ref();
-            is_subscribed(server, principal, &record.subscriptions, uri)
+            is_subscribed(server, principal, record.subscriptions.iter(), uri)
                 .then(|| announcement.message.clone())
         }
         _ => Some(announcement.message.clone()).filter(|message| !message.is_empty()),

@@ -4,6 +4,7 @@ mod batches;
 mod concurrent_clients;
 mod connections;
 pub(crate) mod event_store_faults;
+mod get_streams;
 mod host_origin;
 #[cfg(feature = "http2")]
 mod http2;

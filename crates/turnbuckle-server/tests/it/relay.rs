@@ -13,8 +13,8 @@ use turnbuckle_protocol::{
 use turnbuckle_server::{
     Server,
     relay::{
-        ChangeTarget, Relay, RelayFuture, RelayedNotification, RelayedRequest, RelayedResult,
-        ServerChange,
+        ChangeTarget, GeneralStream, Relay, RelayFuture, RelayedNotification, RelayedRequest,
+        RelayedResult, ServerChange,
     },
     testing::{Combination, TestEventStream, TransportKind, http},
 };
@@ -110,6 +110,74 @@ async fn a_relay_gets_the_notifications_that_the_server_does_not_handle() {
             "{combination}"
         );
     }
+}
+
+/// Keeps the way to the client of the last request.
+#[derive(Default)]
+struct KeepsGeneralStream(Mutex<Option<GeneralStream>>);
+
+impl Relay for KeepsGeneralStream {
+    fn capabilities(&self) -> ServerCapabilities {
+        ServerCapabilities::new()
+    }
+
+    fn handle(&self, request: RelayedRequest) -> RelayFuture<'_, Result<RelayedResult, RpcError>> {
+        *self.0.lock().unwrap() = request.general_stream();
+        Box::pin(async { Ok("{}".to_owned().into()) })
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        _request: RelayedRequest,
+        _filter: &'a mut SubscriptionFilter,
+    ) -> RelayFuture<'a, Option<Box<dyn Send + Sync>>> {
+        Box::pin(async { None })
+    }
+}
+
+/// The methods of the messages that arrive within a second, and the id of the last event.
+async fn methods(stream: &mut TestEventStream) -> (Vec<String>, String) {
+    let (mut methods, mut last) = (Vec::new(), String::new());
+    while let Ok(Some(event)) = tokio::time::timeout(Duration::from_secs(1), stream.next()).await {
+        last = event.last_event_id;
+        if let Ok(message) = serde_json::from_str::<Value>(&event.data) {
+            methods.push(message["method"].as_str().unwrap().to_owned());
+        }
+    }
+    (methods, last)
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_outside_of_requests_survive_a_lost_connection() {
+    let relay = Arc::new(KeepsGeneralStream::default());
+    let server = Server::new("relay", "1.0.0").relay(relay.clone());
+    let session = http(server.clone()).in_session("2025-11-25").await;
+    let mut stream = session.get(None).await.events();
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "com.example/x" });
+    assert!(session.post(&request).await.json().await["result"].is_object());
+    let general = relay.0.lock().unwrap().take().unwrap();
+    general.notify("notifications/a", "{}");
+    let (received, last) = methods(&mut stream).await;
+    assert_eq!(received, ["notifications/a"]);
+
+    drop(stream);
+    for method in ["notifications/b", "notifications/c"] {
+        general.notify(method, "{}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        server.tools_changed();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let mut stream = session.get(Some(&last)).await.events();
+
+    let list = "notifications/tools/list_changed";
+    let (received, last) = methods(&mut stream).await;
+    assert_eq!(received, ["notifications/b", list, "notifications/c", list]);
+    drop(stream);
+    let mut stream = session.get(Some(&last)).await.events();
+    assert!(
+        methods(&mut stream).await.0.is_empty(),
+        "nothing is repeated"
+    );
 }
 
 /// Records the targets of its clients, and lets them listen to everything.

@@ -4,11 +4,13 @@ use turnbuckle_protocol::{
     Principal, Revision,
     types::{ClientCapabilities, Implementation, LogLevel},
 };
-use turnbuckle_store::{ClientProfile, SessionOwner, SessionRecord};
+use turnbuckle_store::{
+    ClientProfile, Position, SessionOwner, SessionRecord, StreamTurn, StreamTurns,
+};
 
 use super::{DecodeError, Decoder, Encoder};
 
-/// Encodes a record without its version and whether it is initialized, which are in front of the sealed record.
+/// Encodes a record.
 pub(crate) fn encode_session(record: &SessionRecord) -> Vec<u8> {
     let mut encoder = Encoder::new();
     encoder
@@ -31,6 +33,15 @@ pub(crate) fn encode_session(record: &SessionRecord) -> Vec<u8> {
     for uri in &record.subscriptions {
         encoder.text(uri);
     }
+    let turns = record.stream_turns.turns();
+    encoder.number(u64::from(record.stream_turns.newest_generation()));
+    encoder.number(turns.len() as u64);
+    for turn in turns {
+        encoder
+            .number(u64::from(turn.generation))
+            .number(turn.after.number())
+            .number(turn.sender);
+    }
     encoder.finish()
 }
 
@@ -51,11 +62,20 @@ pub(crate) fn decode_session(bytes: &[u8]) -> Result<SessionRecord, DecodeError>
     let profile = ClientProfile { info, capabilities };
     let mut record = SessionRecord::new(principal, revision, profile).owned_by(owner);
     record.initialized = decoder.flag()?;
-    record.version = u32::try_from(decoder.number()?).map_err(|_| DecodeError)?;
+    record.version = decoder.small_number()?;
     if decoder.flag()? {
         record.log_level = Some(decoder.json::<LogLevel>()?);
     }
     let subscriptions = decoder.list(|decoder| decoder.text().map(str::to_owned))?;
     record.subscriptions = subscriptions.into_iter().collect();
+    let newest_generation = decoder.small_number()?;
+    let turns = decoder.list(|decoder| {
+        Ok(StreamTurn {
+            generation: decoder.small_number()?,
+            after: Position::new(decoder.number()?),
+            sender: decoder.number()?,
+        })
+    })?;
+    record.stream_turns = StreamTurns::new(newest_generation, turns);
     Ok(record)
 }

@@ -178,7 +178,7 @@ fn numbers(replay: &EventReplay) -> Vec<u64> {
     ids.map(|id| id.sequence).collect()
 }
 
-fn is_gone(appended: Result<(), StoreError>) -> bool {
+fn is_gone(appended: &Result<(), StoreError>) -> bool {
     matches!(appended, Err(StoreError::Gone { .. }))
 }
 
@@ -223,7 +223,7 @@ async fn a_batch_opens_fills_and_finishes_a_stream(make: &impl AsyncFn(StoreLimi
     assert_eq!(texts(&replay), ["progress", "response"]);
     assert!(replay.finished && !replay.lost);
     assert!(is_gone(
-        log.try_append(EventBatch {
+        &log.try_append(EventBatch {
             first: 4,
             events: &data(&["late"]),
             ..EventBatch::default()
@@ -380,8 +380,8 @@ async fn another_session_cannot_replay(make: &impl AsyncFn(StoreLimits) -> Store
         ..EventBatch::default()
     };
 
-    assert!(is_gone(foreign.try_append(batch).await));
-    assert!(is_gone(foreign.try_finish().await));
+    assert!(is_gone(&foreign.try_append(batch).await));
+    assert!(is_gone(&foreign.try_finish().await));
     assert!(!foreign.close_orphan(writer(1), 0, &["x"]).await);
     events.remove_session(&foreign.session).await.unwrap();
     assert_eq!(foreign.after(&id).await, None);
@@ -470,9 +470,9 @@ async fn the_head_of_a_stream_is_kept(make: &impl AsyncFn(StoreLimits) -> Store)
 
     assert_eq!(replay.writer, writer(1));
     let mut unanswered = replay.unanswered;
-    unanswered.sort_by_key(|id| id.to_string());
+    unanswered.sort_by_key(ToString::to_string);
     let mut expected = requests.to_vec();
-    expected.sort_by_key(|id| id.to_string());
+    expected.sort_by_key(ToString::to_string);
     assert_eq!(unanswered, expected);
 }
 
@@ -496,7 +496,7 @@ async fn answered_requests_are_removed_from_the_head(make: &impl AsyncFn(StoreLi
     log.try_append(answer).await.unwrap();
 
     let mut unanswered = log.after(&log.id(1)).await.unwrap().unanswered;
-    unanswered.sort_by_key(|id| id.to_string());
+    unanswered.sort_by_key(ToString::to_string);
     assert_eq!(unanswered, [requests[0].clone(), requests[2].clone()]);
     log.finish().await;
     assert_eq!(log.after(&log.id(1)).await.unwrap().unanswered, []);
@@ -516,7 +516,7 @@ async fn a_stream_of_another_writer_is_not_opened_again(make: &impl AsyncFn(Stor
         ..EventBatch::default()
     };
 
-    assert!(is_gone(log.try_append(batch).await));
+    assert!(is_gone(&log.try_append(batch).await));
     let replay = log.after(&log.id(1)).await.unwrap();
     assert_eq!(texts(&replay), ["a"]);
     assert_eq!(replay.writer, writer(1));
@@ -541,9 +541,9 @@ async fn an_orphan_is_closed_once_and_its_writer_is_fenced(
             events: &data(&[text]),
             ..EventBatch::default()
         };
-        assert!(is_gone(log.try_append(batch).await), "{first}");
+        assert!(is_gone(&log.try_append(batch).await), "{first}");
     }
-    assert!(is_gone(log.try_finish().await));
+    assert!(is_gone(&log.try_finish().await));
     assert_eq!(log.after(&log.id(1)).await.unwrap(), replay);
 }
 
@@ -605,7 +605,7 @@ async fn a_finished_stream_accepts_nothing_and_is_retained_for_a_while(
         events: &data(&["late"]),
         ..EventBatch::default()
     };
-    assert!(is_gone(log.try_append(late).await));
+    assert!(is_gone(&log.try_append(late).await));
     ticks(1).await;
     log.finish().await;
     let replay = log.after(&first).await.unwrap();
@@ -614,7 +614,7 @@ async fn a_finished_stream_accepts_nothing_and_is_retained_for_a_while(
     ticks(3).await;
     assert_eq!(log.after(&first).await, None);
     log.events.sweep().await.unwrap();
-    assert!(is_gone(log.try_finish().await));
+    assert!(is_gone(&log.try_finish().await));
 }
 
 async fn a_removed_session_has_no_streams(make: &impl AsyncFn(StoreLimits) -> Store) {
@@ -633,7 +633,7 @@ async fn a_removed_session_has_no_streams(make: &impl AsyncFn(StoreLimits) -> St
         events: &data(&["b"]),
         ..EventBatch::default()
     };
-    assert!(is_gone(gone.try_append(batch).await));
+    assert!(is_gone(&gone.try_append(batch).await));
     assert!(!gone.close_orphan(writer(1), 0, &["x"]).await);
 }
 

@@ -7,7 +7,7 @@ use turnbuckle_protocol::{
 
 use super::{TICK, ticks};
 use crate::{
-    ClientProfile, RequiredSpace, SessionId, SessionOwner, SessionRecord, SessionStore,
+    ClientProfile, Position, RequiredSpace, SessionId, SessionOwner, SessionRecord, SessionStore,
     SessionUpdate, Store, StoreError, StoreLimits,
 };
 
@@ -26,6 +26,7 @@ pub async fn sessions(make: impl AsyncFn(StoreLimits) -> Store) {
     a_touch_tells_which_sessions_exist(&make).await;
     a_session_is_touched_before_it_expires(&make).await;
     each_update_raises_the_version(&make).await;
+    the_turns_of_streams_are_stored(&make).await;
     a_session_that_is_never_initialized_expires_sooner(&make).await;
     a_sweep_reports_each_expired_session_once(&make).await;
     live_sessions_are_not_removed_to_make_room(&make).await;
@@ -295,6 +296,37 @@ async fn each_update_raises_the_version(make: &impl AsyncFn(StoreLimits) -> Stor
     }
     let other = sessions.load(&other).await.unwrap().unwrap();
     assert!(other.version < version, "each session has its own");
+}
+
+async fn the_turns_of_streams_are_stored(make: &impl AsyncFn(StoreLimits) -> Store) {
+    let sessions = make(StoreLimits::default()).await.sessions;
+    let id = sessions.create(record()).await.unwrap();
+    let mut expected = record().stream_turns;
+    let steps = [
+        (None, 3, 7),
+        (None, 5, u64::MAX),
+        // An older stream gets no turn from another endpoint.
+        (Some(1), 8, 7),
+        (Some(1), 9, u64::MAX),
+        (Some(2), 9, 7),
+    ];
+
+    for (generation, after, sender) in steps {
+        let after = Position::new(after);
+        let update = SessionUpdate::BeginTurn {
+            generation,
+            after,
+            sender,
+        };
+        expected.begin(generation, after, sender);
+        let updated = sessions.update(&id, update).await.unwrap().unwrap();
+        assert_eq!(updated.stream_turns, expected);
+        let loaded = sessions.load(&id).await.unwrap().unwrap();
+        assert_eq!(loaded.stream_turns, expected);
+    }
+
+    assert_eq!(expected.turns().len(), 4);
+    assert_eq!(expected.newest_generation(), 2);
 }
 
 async fn a_session_that_is_never_initialized_expires_sooner(

@@ -74,7 +74,7 @@ impl BrokenEventStore {
         before
     }
 
-    fn session<'a>(&self, session: &'a SessionId) -> SessionId {
+    fn session(&self, session: &SessionId) -> SessionId {
         match self.defect {
             Defect::SharesStreamsBetweenSessions => "AAAAAAAAAAAAAAAAAAAAAAAA".parse().unwrap(),
             _ => *session,

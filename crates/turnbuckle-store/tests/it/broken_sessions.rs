@@ -28,12 +28,13 @@ enum Defect {
     VersionRisesInTheResultOnly,
     VersionCountsUpdatesOfAllSessions,
     UpdatesAreLost,
+    TurnsAreLost,
     RemoveReportsUnknownSessions,
     SweepReportsTwice,
     SweepReportsNothing,
 }
 
-const DEFECTS: [Defect; 15] = [
+const DEFECTS: [Defect; 16] = [
     Defect::LoadRestartsTheIdleTimeout,
     Defect::RequestsAreSaidToTouch,
     Defect::TouchChangesNothing,
@@ -46,6 +47,7 @@ const DEFECTS: [Defect; 15] = [
     Defect::VersionRisesInTheResultOnly,
     Defect::VersionCountsUpdatesOfAllSessions,
     Defect::UpdatesAreLost,
+    Defect::TurnsAreLost,
     Defect::RemoveReportsUnknownSessions,
     Defect::SweepReportsTwice,
     Defect::SweepReportsNothing,
@@ -79,6 +81,11 @@ impl BrokenSessions {
             Defect::VersionCountsUpdatesOfAllSessions => {
                 Self::with_version(found, *self.updates.lock().expect("not poisoned"))
             }
+            Defect::TurnsAreLost => found.map(|record| {
+                let mut record = SessionRecord::clone(&record);
+                record.stream_turns = Default::default();
+                Arc::new(record)
+            }),
             _ => found,
         }
     }

@@ -10,7 +10,7 @@ use turnbuckle_store::{ServerChange, SessionId, SessionRecord};
 use super::interests::{ConcernedSessions, InterestHasher, InterestIndex, ReadNumber};
 use crate::{
     catalog::subscriptions::EncodedChange,
-    http::{session::ActiveSession, stream::StreamChannel},
+    http::{session::ActiveSession, stream::GetStream},
     sync::lock,
 };
 
@@ -43,7 +43,7 @@ pub(in crate::http) struct ChangeSubscriber {
     pub(in crate::http) session_id: SessionId,
     pub(in crate::http) session: Arc<ActiveSession>,
     /// Its newest stream when the snapshot was taken.
-    pub(in crate::http) newest: Option<Arc<StreamChannel>>,
+    pub(in crate::http) newest: Option<Arc<GetStream>>,
 }
 
 impl ChangeSubscribers {

@@ -7,7 +7,7 @@ use std::{
 use turnbuckle_protocol::{Principal, Revision};
 use turnbuckle_store::{
     BoxFuture, BusLimits, ChangeTarget, ClientProfile, NewTask, RequiredSpace, ServerChange,
-    SessionOwner, SessionStore, SessionUpdate, Store, StoreError, TargetedChange,
+    SessionStore, SessionUpdate, Store, StoreError, TargetedChange,
 };
 
 use super::*;
@@ -17,7 +17,7 @@ use crate::{
         HttpOptions,
         post::session::store_update,
         session::{ActiveSessionGuard, ActiveSessions},
-        stream::{ChannelReader, ReadResult, StreamWriter},
+        stream::{GetStreamReader, QueueRead, open_stream},
     },
     middleware::SessionKey,
     server::relay::principal_target,
@@ -42,15 +42,16 @@ async fn session_of(endpoint: &Arc<Endpoint>, principal: Option<Principal>) -> A
 }
 
 /// Opens a stream, as GET does.
-async fn open(active: &ActiveSessionGuard) -> Arc<StreamChannel> {
-    let channel = StreamWriter::open(active, &SessionOwner::shared(""))
-        .await
-        .unwrap()
-        .channel;
-    active.session.get_streams.add(&channel);
-    let active_sessions = &active.endpoint.active_sessions;
-    active_sessions.add_subscriber(active.session_id, &active.session);
-    channel
+async fn open(active: &ActiveSessionGuard) -> Arc<GetStream> {
+    let opened = open_stream(active).await.unwrap();
+    opened.expect("the session exists").0
+}
+
+/// Publishes a change without the fan-out task.
+fn publish_change(endpoint: &Endpoint, change: ServerChange) -> ChangeNotice {
+    let bus = &endpoint.server.store_ref().bus;
+    bus.publish(change.clone());
+    ChangeNotice::Change(bus.position(), EncodedChange::new(change))
 }
 
 async fn notify_snapshot(
@@ -58,11 +59,11 @@ async fn notify_snapshot(
     subscribers: &[ChangeSubscriber],
     change: ServerChange,
 ) {
-    notify_all(endpoint, subscribers, &Ok(EncodedChange::new(change))).await;
+    notify_all(endpoint, subscribers, &publish_change(endpoint, change)).await;
 }
 
 async fn notify_of(endpoint: &Endpoint, change: ServerChange) {
-    notify(endpoint, Ok(EncodedChange::new(change))).await;
+    notify(endpoint, &publish_change(endpoint, change)).await;
 }
 
 fn updated(uri: &str) -> ServerChange {
@@ -70,9 +71,12 @@ fn updated(uri: &str) -> ServerChange {
 }
 
 /// Takes the next event; returns whether there was one.
-fn has_event(reader: &ChannelReader) -> bool {
-    let result = reader.poll_read(&Context::from_waker(Waker::noop()), &mut VecDeque::new());
-    matches!(result, Poll::Ready(ReadResult::Event(_)))
+fn has_event(reader: &GetStreamReader) -> bool {
+    matches!(poll_reader(reader), Poll::Ready(QueueRead::Message(_)))
+}
+
+fn poll_reader(reader: &GetStreamReader) -> Poll<QueueRead> {
+    reader.poll_read(&Context::from_waker(Waker::noop()), &mut VecDeque::new())
 }
 
 #[tokio::test]
@@ -94,73 +98,76 @@ async fn a_stream_opened_after_the_snapshot_gets_the_change_instead_of_the_older
 }
 
 #[tokio::test]
-async fn a_stream_lost_by_the_store_ends_and_another_gets_the_change() {
-    let (endpoint, active) = active_session().await;
-    let older = open(&active).await.attach();
-    let newer = open(&active).await;
-    let reader = newer.attach();
-    let store = endpoint.server.store_ref();
-    finish_in_log(store, &active.session_id, &newer).await;
-
-    let subscribers = endpoint.active_sessions.subscribers();
-    notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
-
-    assert!(has_event(&older));
-    let end = reader.poll_read(&Context::from_waker(Waker::noop()), &mut VecDeque::new());
-    assert!(matches!(end, Poll::Ready(ReadResult::End)));
-}
-
-#[tokio::test]
-async fn a_lost_stream_is_detected_on_direct_delivery() {
-    let (endpoint, active) = active_session().await;
-    let channel = open(&active).await;
-    let reader = channel.attach();
-    let subscribers = endpoint.active_sessions.subscribers();
-    notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
-    assert!(has_event(&reader));
-    let store = endpoint.server.store_ref();
-    finish_in_log(store, &active.session_id, &channel).await;
-
-    notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
-
-    assert!(endpoint.active_sessions.has_no_subscribers());
-    let newer = open(&active).await.attach();
-    let subscribers = endpoint.active_sessions.subscribers();
-    notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
-    assert!(has_event(&newer) && !has_event(&reader));
-}
-
-#[tokio::test]
 async fn the_remaining_stream_gets_changes_after_another_ended() {
     let (endpoint, active) = active_session().await;
     let older = open(&active).await;
     let reader = older.attach();
     let newer = open(&active).await;
-    notify_snapshot(
-        &endpoint,
-        &endpoint.active_sessions.subscribers(),
-        ServerChange::ToolsChanged,
-    )
-    .await;
+    let subscribers = endpoint.active_sessions.subscribers();
+    assert!(matches!(
+        poll_reader(&reader),
+        Poll::Ready(QueueRead::Replay)
+    ));
+    notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
     assert!(has_event(&reader), "the newer stream lacks a reader");
 
-    finish(&endpoint, &active.session_id, &active.session, &newer).await;
-    active.session.get_streams.remove(&newer);
+    end_streams(&endpoint, GetStreams::take_unread);
     assert!(older.receives_list_changes() && !newer.receives_list_changes());
-    notify_snapshot(
-        &endpoint,
-        &endpoint.active_sessions.subscribers(),
-        ServerChange::ToolsChanged,
-    )
-    .await;
+    let subscribers = endpoint.active_sessions.subscribers();
+    notify_snapshot(&endpoint, &subscribers, ServerChange::ToolsChanged).await;
 
     assert!(has_event(&reader));
 }
 
 #[tokio::test]
+async fn a_stream_that_loses_its_turn_gets_from_the_bus_what_the_fan_out_has_not_sent() {
+    let (endpoint, active) = active_session().await;
+    let reader = open(&active).await.attach();
+    let before = publish_change(&endpoint, ServerChange::ToolsChanged);
+    let newer = open(&active).await.attach();
+
+    notify(&endpoint, &before).await;
+
+    assert!(matches!(
+        poll_reader(&reader),
+        Poll::Ready(QueueRead::Replay)
+    ));
+    assert!(!has_event(&reader) && !has_event(&newer));
+    notify_of(&endpoint, ServerChange::ToolsChanged).await;
+    assert!(!has_event(&reader) && has_event(&newer));
+}
+
+#[tokio::test]
+async fn a_stream_sends_nothing_after_another_endpoint_has_taken_over() {
+    let (endpoint, active) = active_session().await;
+    let stream = open(&active).await;
+    let reader = stream.attach();
+    notify_of(&endpoint, ServerChange::ToolsChanged).await;
+    notify_of(&endpoint, ServerChange::ToolsChanged).await;
+    assert!(stream.receives_list_changes());
+    let mut control = endpoint.server.store_ref().control.subscribe();
+    let elsewhere = Server::new("test", "1.0.0").store(endpoint.server.store_ref().clone());
+    let elsewhere = Arc::new(Endpoint::new(elsewhere, HttpOptions::default(), None));
+    let other = ActiveSessions::activate(&elsewhere, active.session_id);
+    let newer = open(&other).await.attach();
+
+    read_changed_sessions(&endpoint, &mut control, None).await;
+    let change = publish_change(&endpoint, ServerChange::ToolsChanged);
+    while poll_reader(&reader).is_ready() {}
+    for endpoint in [&endpoint, &elsewhere] {
+        notify(endpoint, &change).await;
+    }
+
+    assert!(!has_event(&reader) && has_event(&newer));
+    let lag = ChangeNotice::Everything(endpoint.server.store_ref().bus.position());
+    notify(&endpoint, &lag).await;
+    assert!(!has_event(&reader));
+}
+
+#[tokio::test]
 async fn the_snapshot_is_rebuilt_when_a_stream_opens_or_ends() {
     let (endpoint, active) = active_session().await;
-    let channel = open(&active).await;
+    open(&active).await;
     let snapshot = endpoint.active_sessions.subscribers();
     assert!(Arc::ptr_eq(
         &snapshot,
@@ -171,7 +178,7 @@ async fn the_snapshot_is_rebuilt_when_a_stream_opens_or_ends() {
     let with_another = endpoint.active_sessions.subscribers();
     assert!(!Arc::ptr_eq(&snapshot, &with_another));
 
-    active.session.get_streams.remove(&channel);
+    assert_eq!(active.session.get_streams.take_unread().len(), 1);
     let active_sessions = &endpoint.active_sessions;
     active_sessions.remove_if_idle(&active.session_id, &active.session);
     assert!(!Arc::ptr_eq(&with_another, &active_sessions.subscribers()));
@@ -185,7 +192,7 @@ async fn every_session_gets_a_change_exactly_once() {
     let record = SessionRecord::new(None, Revision::V2025_11_25, ClientProfile::default());
     let sessions = &endpoint.server.store_ref().sessions;
     let mut readers = vec![(open(&first).await.attach(), first)];
-    for _ in 0..2 * MAX_STORE_BATCH {
+    for _ in 0..500 {
         let id = sessions.create(record.clone()).await.unwrap();
         let change = SessionUpdate::Initialized;
         sessions.update(&id, change).await.unwrap().unwrap();
@@ -243,7 +250,7 @@ async fn the_snapshot_is_kept_for_sessions_without_stream_changes() {
     let _reader = open(&active).await.attach();
     let snapshot = endpoint.active_sessions.subscribers();
 
-    end_streams(&endpoint, |streams| streams.expire(Instant::now())).await;
+    end_streams(&endpoint, |streams| streams.expire(Instant::now()));
     let unsubscribed = SessionId::generate().unwrap();
     let _unsubscribed = ActiveSessions::activate(&endpoint, unsubscribed);
     endpoint.active_sessions.close(&unsubscribed);
@@ -358,7 +365,7 @@ impl SessionStore for CountingSessions {
 struct CountedStreams {
     endpoint: Arc<Endpoint>,
     sessions: Arc<CountingSessions>,
-    streams: Vec<(ActiveSessionGuard, ChannelReader)>,
+    streams: Vec<(ActiveSessionGuard, GetStreamReader)>,
 }
 
 impl CountedStreams {

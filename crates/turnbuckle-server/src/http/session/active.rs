@@ -338,6 +338,8 @@ impl ActiveSession {
         self.runtime.close();
         self.runtime.cancel_all();
         channels.values().for_each(|channel| channel.finish());
+        let get_streams = self.get_streams.take_all();
+        get_streams.iter().for_each(|stream| stream.finish());
     }
 }
 

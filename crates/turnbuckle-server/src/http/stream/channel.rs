@@ -8,22 +8,16 @@ use std::{
     future::poll_fn,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use turnbuckle_store::{
-    EventBatch, EventId, InstanceId, SessionId, SessionOwner, Store, StoreError, StreamHead,
-    StreamId,
-};
+use turnbuckle_store::{InstanceId, StreamId};
 
-use crate::{
-    http::{log_limiter::LogLimiter, session::ActiveSessionGuard, stream::writer::first_event},
-    sync::{InlineQueue, lock},
-};
+use crate::sync::{InlineQueue, lock};
 
 /// Chooses the ids of new streams.
 ///
@@ -50,9 +44,6 @@ const HIGH_WATER: usize = 64;
 /// A stream that is still written to.
 pub(crate) struct StreamChannel {
     pub(crate) stream: StreamId,
-    /// Set if list changes can be sent here without looking up the session: the session is known to receive them, and this is
-    /// its only GET stream.
-    receives_list_changes: AtomicBool,
     state: Mutex<ChannelState>,
 }
 
@@ -118,7 +109,6 @@ impl StreamChannel {
     pub(crate) fn new(stream: StreamId) -> Arc<Self> {
         Arc::new(Self {
             stream,
-            receives_list_changes: AtomicBool::new(false),
             state: Mutex::new(ChannelState {
                 queue: InlineQueue::default(),
                 last_sequence: 0,
@@ -134,34 +124,6 @@ impl StreamChannel {
                 writer_waker: None,
             }),
         })
-    }
-
-    /// Returns whether list changes can be sent here without looking up the session.
-    pub(crate) fn receives_list_changes(&self) -> bool {
-        self.receives_list_changes.load(Ordering::Relaxed)
-    }
-
-    /// Sets whether list changes can be sent here without looking up the session.
-    pub(crate) fn set_receives_list_changes(&self, receives: bool) {
-        self.receives_list_changes
-            .store(receives, Ordering::Relaxed);
-    }
-
-    /// Passes an event that is in the log to the reader, if there is one.
-    pub(crate) fn push(&self, sequence: u64, data: Bytes) {
-        let mut state = lock(&self.state);
-        state.last_sequence = state.last_sequence.max(sequence);
-        if !state.has_reader() {
-            return;
-        }
-        if state.is_full() {
-            state.queue.clear();
-            state.overflowed = true;
-        }
-        if !state.overflowed {
-            state.queue.push((sequence, data));
-        }
-        wake_both(state);
     }
 
     /// Passes numbered events to the reader, if there is one, and marks the stream as complete if `ends` is set.
@@ -307,11 +269,6 @@ impl StreamChannel {
             generation,
         }
     }
-
-    /// Returns since when the stream lacks a reader, or `None` while it has one.
-    pub(crate) fn unread_since(&self) -> Option<Instant> {
-        lock(&self.state).unread_since
-    }
 }
 
 /// Releases the lock, then wakes the reader and the writer.
@@ -390,90 +347,4 @@ impl Drop for ChannelReader {
         state.overflowed = false;
         wake_both(state);
     }
-}
-
-/// A new GET stream.
-pub(crate) struct StreamWriter {
-    pub(crate) channel: Arc<StreamChannel>,
-    /// The id of an event before everything that is sent.
-    pub(crate) start: EventId,
-}
-
-impl StreamWriter {
-    /// Opens a stream.
-    pub(crate) async fn open(
-        active: &ActiveSessionGuard,
-        owner: &SessionOwner,
-    ) -> Result<Self, StoreError> {
-        let stream = active.endpoint.stream_ids.next();
-        let opening = EventBatch {
-            head: Some(StreamHead {
-                writer: active.endpoint.instance_id(),
-                owner: owner.clone(),
-                requests: Vec::new(),
-            }),
-            first: 1,
-            events: &[Bytes::new()],
-            ..EventBatch::default()
-        };
-        let events = &active.endpoint.server.store_ref().events;
-        events.append(&active.session_id, &stream, opening).await?;
-        let channel = StreamChannel::new(stream);
-        active.session.add_channel(&channel);
-        Ok(Self {
-            channel,
-            start: first_event(stream),
-        })
-    }
-}
-
-/// Marks a stream as complete in the log.
-pub(crate) async fn finish_in_log(store: &Store, session_id: &SessionId, channel: &StreamChannel) {
-    let end = EventBatch {
-        end: true,
-        ..EventBatch::default()
-    };
-    match store.events.append(session_id, &channel.stream, end).await {
-        // A missing stream was removed with its session.
-        Ok(()) | Err(StoreError::Gone { .. }) => {}
-        Err(error) => tracing::warn!(%error, "cannot mark a stream as complete"),
-    }
-}
-
-/// Appends an event to the log, then passes it to the reader. Returns whether the stream still exists.
-pub(crate) async fn append(
-    store: &Store,
-    session_id: &SessionId,
-    channel: &StreamChannel,
-    message: Bytes,
-) -> bool {
-    let appended = store
-        .events
-        .append_to_all(&[(*session_id, channel.stream)], message.clone())
-        .await;
-    let gone = Err(StoreError::Gone { what: "stream" });
-    publish(
-        channel,
-        appended.into_iter().next().unwrap_or(gone),
-        message,
-    )
-}
-
-/// Passes an event that was appended to the log to the reader. Returns whether the stream still exists.
-pub(crate) fn publish(
-    channel: &StreamChannel,
-    appended: Result<EventId, StoreError>,
-    message: Bytes,
-) -> bool {
-    match appended {
-        Ok(id) => channel.push(id.sequence, message),
-        Err(StoreError::Gone { .. }) => return false,
-        Err(error) => {
-            static EVENT_LOST: LogLimiter = LogLimiter::new();
-            if let Some(suppressed) = EVENT_LOST.try_pass() {
-                tracing::warn!(%error, suppressed, "cannot append an event to the log; it is lost");
-            }
-        }
-    }
-    true
 }

@@ -33,7 +33,7 @@ use crate::{
 /// Interval of checking that the writer lives, and of reading the log in case a message of it was lost.
 const WRITER_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The streams whose events other instances forward to this one.
+/// The streams that other instances write and this one reads for its clients.
 #[derive(Default)]
 pub(crate) struct ForwardedStreams {
     channels: Mutex<HashMap<(SessionId, StreamId), Arc<StreamChannel>>>,
@@ -190,7 +190,7 @@ impl Drop for ForwardedReader {
     }
 }
 
-/// Ends a stream whose writer is dead, with an error for each request without a response.
+/// Ends a stream of a dead writer, with an error for each request without a response.
 pub(crate) async fn end_orphan(
     endpoint: &Endpoint,
     session: SessionId,
@@ -346,7 +346,7 @@ impl StreamForwarder {
         }
     }
 
-    /// Answers for a stream that has no writer here: it has finished, or its writer gave up.
+    /// Answers for a stream without a writer here: it has finished, or its writer gave up.
     async fn end_unknown(&self, endpoint: &Endpoint, last: EventId) {
         let own = endpoint.instance_id();
         match end_orphan(endpoint, self.session, last, &own).await {

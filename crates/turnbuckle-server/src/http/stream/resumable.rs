@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The SSE `retry` value in milliseconds: how long a client waits before it reconnects.
-const RETRY_MS: u64 = 1_000;
+pub(super) const RETRY_MS: u64 = 1_000;
 
 /// Interval of polling the log of a stream that another process writes.
 const LOG_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -78,7 +78,7 @@ enum ReadStep {
 }
 
 impl ResumableStream {
-    /// Creates a new stream, whose events are not in the log before `reader` was attached.
+    /// Creates a new stream. Its first event is written after `reader` was attached, so the log is not read.
     pub(crate) fn of_new(
         active: ActiveSessionGuard,
         reader: ChannelReader,
@@ -281,10 +281,6 @@ impl EventSource {
 }
 
 /// A resumable stream as a response body.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is boxed as a body, and nearly always reading"
-)]
 enum ResumableBody {
     Reading(ResumableStream),
     /// Waiting for the store.

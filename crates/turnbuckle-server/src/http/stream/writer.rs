@@ -48,7 +48,7 @@ pub(crate) struct CallStreamWriter {
     is_closed: bool,
 }
 
-/// What the log is told of a new stream.
+/// What the log stores about a new stream.
 pub(crate) struct StreamOpening {
     pub(crate) owner: SessionOwner,
     /// The requests that the stream will respond to.
@@ -138,7 +138,7 @@ impl CallStreamWriter {
         std::mem::take(&mut self.unlogged).into_iter().skip(1)
     }
 
-    /// Appends all events, then passes them to the reader. Fails only if the log has no room for the stream.
+    /// Appends all events, then passes them to the reader. Fails only if the log is too full for the stream.
     pub(crate) async fn flush(&mut self) -> Result<(), StoreError> {
         if self.is_closed {
             self.unlogged.clear();
@@ -237,7 +237,7 @@ impl CallStreamWriter {
         };
         if now >= give_up_at {
             tracing::error!(%error, "cannot append the last events of a stream to the log; only a connected client gets them");
-            self.pass_on();
+            self.send_unlogged();
             self.close();
             return;
         }
@@ -251,7 +251,7 @@ impl CallStreamWriter {
 
     /// Passes events to the reader that are not in the log, and keeps them.
     fn keep_for_later(&mut self) {
-        self.pass_on();
+        self.send_unlogged();
         if self.has_ended {
             // A connected client has everything. Another one waits for the log.
             self.channel.close_reader();
@@ -269,7 +269,7 @@ impl CallStreamWriter {
         self.first += dropped as u64;
     }
 
-    fn pass_on(&self) {
+    fn send_unlogged(&self) {
         let events = self.unlogged.iter().cloned();
         self.channel.push_all((self.first..).zip(events), false);
     }
@@ -285,7 +285,7 @@ impl StreamOpening {
     }
 }
 
-/// Returns whether a store has no room for a stream, rather than being unavailable.
+/// Returns whether a store is too full for a stream, rather than unavailable.
 fn is_rejected(error: &StoreError) -> bool {
     matches!(
         error,

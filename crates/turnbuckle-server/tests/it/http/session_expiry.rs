@@ -109,7 +109,7 @@ async fn ping(caller: &HttpTestClient) -> u16 {
     caller.post(&ping).await.status().as_u16()
 }
 
-/// Stores whose sessions are touched when they are loaded, and when they are not.
+/// A store that touches sessions when it loads them, and one that does not.
 fn stores() -> [Store; 2] {
     [Store::memory(), untouched_store().0]
 }
