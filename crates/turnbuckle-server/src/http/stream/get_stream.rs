@@ -64,6 +64,8 @@ struct StreamsState {
     turn_after: Position,
     /// The version of the record that the turn is from.
     turn_version: u32,
+    /// The number of turns that are beginning. Until they have begun, no stream sends changes.
+    pauses: u32,
 }
 
 /// The stream that sends a change.
@@ -72,8 +74,23 @@ pub(crate) enum ChangeSender {
     Stream(Arc<GetStream>),
     /// This stream, once its turn has begun.
     NextTurn(Arc<GetStream>),
-    /// A stream at another endpoint, or one that the client has to resume.
+    /// A stream at another endpoint, one that the client has to resume, or one that reads the change from the bus.
     Elsewhere,
+}
+
+/// Pauses the changes of a session while a turn begins, until this is dropped.
+pub(crate) struct ChangePause<'a>(&'a GetStreams);
+
+impl Drop for ChangePause<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.state);
+        state.pauses -= 1;
+        state.update_direct_delivery();
+        // It has not got the changes of the meantime.
+        if let Some(current) = state.current() {
+            current.request_replay();
+        }
+    }
 }
 
 impl StreamsState {
@@ -94,7 +111,7 @@ impl StreamsState {
     /// Enables direct delivery of list changes if there is a single stream, it has the turn, and the session receives them.
     fn update_direct_delivery(&self) {
         if let Some(newest) = &self.newest {
-            let is_alone = self.older.is_empty() && !self.is_turn_elsewhere;
+            let is_alone = self.older.is_empty() && !self.is_turn_elsewhere && self.pauses == 0;
             let has_turn = newest.generation == self.turn_of;
             newest.set_receives_list_changes(is_alone && has_turn && self.receives_list_changes);
         }
@@ -161,7 +178,7 @@ impl StreamsState {
         // The reader of an earlier turn gets its changes from the bus.
         let is_earlier = position <= self.turn_after;
         match self.current() {
-            _ if self.is_turn_elsewhere || is_earlier => ChangeSender::Elsewhere,
+            _ if self.is_turn_elsewhere || is_earlier || self.pauses > 0 => ChangeSender::Elsewhere,
             None => ChangeSender::Elsewhere,
             Some(stream) if stream.generation == self.turn_of => {
                 ChangeSender::Stream(stream.clone())
@@ -295,8 +312,6 @@ async fn open(
     record: &SessionRecord,
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
-    // Started before the client gets its stream, so that later changes are not missed.
-    changes::start(&active.endpoint);
     let (stream, place) = match open_stream(&active).await {
         Ok(Some(opened)) => opened,
         Ok(None) => return session_not_found(None),
@@ -315,6 +330,8 @@ async fn open(
 pub(crate) async fn open_stream(
     active: &ActiveSessionGuard,
 ) -> Result<Option<(Arc<GetStream>, StreamPlace)>, StoreError> {
+    // Paused before the position is read: a later change belongs to the new stream.
+    let _pause = active.session.get_streams.pause();
     let after = active.endpoint.server.store_ref().bus.position();
     let record = begin_turn(&active.endpoint, &active.session_id, None, after).await?;
     let Some((record, turn)) = record.and_then(with_turn) else {
@@ -336,7 +353,7 @@ async fn resume_get_stream(
     last: ChangeEventId,
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
-    changes::start(&active.endpoint);
+    let pause = active.session.get_streams.pause();
     let after = active.endpoint.server.store_ref().bus.position();
     let (endpoint, session_id) = (&active.endpoint, &active.session_id);
     let begun = if last.generation == record.stream_turns.newest_generation() {
@@ -366,6 +383,7 @@ async fn resume_get_stream(
     };
     let reader = stream.attach();
     add(&active, &stream, &record, turn);
+    drop(pause);
     respond(active, reader, place, Prelude::Comment, permit).await
 }
 
@@ -441,6 +459,8 @@ async fn respond(
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
     SessionRefresher::start(&active.endpoint);
+    // After the stream was added, because the fan-out task stops without one. The reader gets earlier changes from the bus.
+    changes::start(&active.endpoint);
     changes::read_interests(&active.endpoint, &active.session_id, &active.session).await;
     let reader = ChangeReader::new(active, reader, place, prelude, permit);
     event_stream(ResponseBody::from_sse(reader.into_body()))
@@ -455,6 +475,14 @@ impl GetStreams {
             unread.iter().for_each(|stream| stream.finish());
             state.add(stream.clone());
         }
+    }
+
+    /// Pauses the changes of the streams here, because a turn begins. The stream with the turn then reads them from the bus.
+    fn pause(&self) -> ChangePause<'_> {
+        let mut state = lock(&self.state);
+        state.pauses += 1;
+        state.update_direct_delivery();
+        ChangePause(self)
     }
 
     /// Sets the current turn, unless a newer one is known.

@@ -1,12 +1,18 @@
 //! GET streams of sessions: resumed from the bus, at any instance.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use turnbuckle_server::Server;
 use turnbuckle_spec_coverage::req;
-use turnbuckle_store::{Store, StoreLimits};
+use turnbuckle_store::{
+    BoxFuture, RequiredSpace, SessionId, SessionRecord, SessionStore, SessionUpdate, Store,
+    StoreError, StoreLimits,
+};
 
 use crate::http::test_client::{HttpTestClient, Stream, server};
 
@@ -209,4 +215,127 @@ async fn unknown_events_of_get_streams_are_rejected() {
     let first = stream.prime().await;
     assert_eq!(caller.get(Some("g2-1")).await.status(), 400);
     assert_eq!(caller.get(Some(&first)).await.status(), 200);
+}
+
+/// Sessions in memory, where updates take a while and may fail.
+struct SlowSessions {
+    inner: Arc<dyn SessionStore>,
+    /// The time that the next updates take, and whether they fail then.
+    next: Mutex<(Duration, bool)>,
+}
+
+impl SessionStore for SlowSessions {
+    fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<SessionId, StoreError>> {
+        self.inner.create(record)
+    }
+
+    fn load<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>> {
+        self.inner.load(id)
+    }
+
+    fn touch<'a>(&'a self, ids: &'a [SessionId]) -> BoxFuture<'a, Result<Vec<bool>, StoreError>> {
+        self.inner.touch(ids)
+    }
+
+    fn touch_interval(&self) -> Duration {
+        self.inner.touch_interval()
+    }
+
+    fn update<'a>(
+        &'a self,
+        id: &'a SessionId,
+        update: SessionUpdate,
+    ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>> {
+        let (delay, fails) = *self.next.lock().unwrap();
+        Box::pin(async move {
+            sleep(delay).await;
+            if fails {
+                return Err(StoreError::unavailable("a test"));
+            }
+            self.inner.update(id, update).await
+        })
+    }
+
+    fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.inner.remove(id)
+    }
+
+    fn evict<'a>(
+        &'a self,
+        needed: RequiredSpace<'a>,
+        in_use: &'a (dyn Fn(&SessionId) -> bool + Send + Sync),
+    ) -> BoxFuture<'a, Result<Option<SessionId>, StoreError>> {
+        self.inner.evict(needed, in_use)
+    }
+
+    fn len(&self) -> BoxFuture<'_, Result<usize, StoreError>> {
+        self.inner.len()
+    }
+
+    fn sweep(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        self.inner.sweep()
+    }
+}
+
+/// A session on a store with slow sessions.
+async fn slow_session() -> (Server, HttpTestClient, Arc<SlowSessions>) {
+    let mut store = Store::memory();
+    let sessions = Arc::new(SlowSessions {
+        inner: store.sessions.clone(),
+        next: Mutex::default(),
+    });
+    store.sessions = sessions.clone();
+    let server = server().store(store);
+    let caller = HttpTestClient::new(server.clone())
+        .in_session("2025-11-25")
+        .await;
+    (server, caller, sessions)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_opened_slowly_gets_later_changes() {
+    let (server, caller, sessions) = slow_session().await;
+    *sessions.next.lock().unwrap() = (Duration::from_secs(40), false);
+    let mut stream = caller.get(None).await.stream();
+    stream.prime().await;
+    assert!(read(&mut stream).await.0.is_empty());
+
+    server.tools_changed();
+
+    assert_eq!(read(&mut stream).await.0, [TOOLS]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_while_another_stream_is_opened_is_sent_on_one_of_them() {
+    req!("http.streams.no-broadcast");
+    for fails in [false, true] {
+        let (server, caller, sessions) = slow_session().await;
+        let mut older = caller.get(None).await.stream();
+        older.prime().await;
+        for _ in 0..2 {
+            server.tools_changed();
+            assert_eq!(read(&mut older).await.0, [TOOLS]);
+        }
+
+        *sessions.next.lock().unwrap() = (Duration::from_secs(2), fails);
+        let (newer, of_older) = tokio::join!(caller.get(None), async {
+            sleep(Duration::from_secs(1)).await;
+            server.prompts_changed();
+            sleep(Duration::from_secs(2)).await;
+            read(&mut older).await.0
+        });
+
+        if fails {
+            assert_eq!(
+                (newer.status().as_u16(), of_older),
+                (503, vec![PROMPTS.to_owned()])
+            );
+            continue;
+        }
+        assert!(of_older.is_empty());
+        assert_eq!(read(&mut newer.stream()).await.0, [PROMPTS]);
+    }
 }
