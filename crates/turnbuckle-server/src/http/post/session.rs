@@ -192,13 +192,13 @@ async fn run_call(
             messages.reserve(MAX_MESSAGES_AT_ONCE);
             messages.push(message);
             if let Some(final_response) = finish_now(&mut running_request, &mut messages) {
-                let connection = &head.connection;
                 let response = session_response::respond_finished(
                     messages,
                     final_response,
                     record,
                     active_session,
-                    connection,
+                    head,
+                    permit,
                 );
                 return Box::pin(response).await;
             }

@@ -23,8 +23,7 @@ use turnbuckle_store::{EventBatch, SessionOwner, SessionRecord, StoreError};
 use crate::{
     http::{
         body::ResponseBody,
-        connection::ConnectionHandle,
-        endpoint::InFlightPermit,
+        endpoint::{InFlightPermit, RequestHead},
         post::call_set::{CallSet, CallSetEvent},
         responses::{self, event_stream},
         session::{ActiveSessionGuard, SessionRefresher},
@@ -318,12 +317,15 @@ impl SessionResponse {
 }
 
 /// Responds to a call that has sent messages and has finished without waiting, with a stream that is complete.
+///
+/// While the store is unavailable, a task keeps the events, and the call is counted as in flight.
 pub(crate) async fn respond_finished(
     messages: Vec<Bytes>,
     mut final_response: FinalResponse,
     record: &SessionRecord,
     active: ActiveSessionGuard,
-    connection: &ConnectionHandle,
+    head: &RequestHead,
+    mut permit: InFlightPermit,
 ) -> Response<ResponseBody> {
     active.session.runtime.note_first_response();
     let opening = StreamOpening {
@@ -351,13 +353,17 @@ pub(crate) async fn respond_finished(
     let body = match appended {
         Ok(()) => {
             let body = encode(&events);
-            connection.return_session(active);
+            head.connection.return_session(active);
             body
         }
         Err(error @ StoreError::Unavailable { .. }) => {
             let body = encode(&events);
             let mut writer = CallStreamWriter::of_finished(active, opening, start, events, &error);
-            tokio::spawn(async move { writer.append_later().await });
+            permit.count_for(head);
+            tokio::spawn(async move {
+                let _permit = permit;
+                writer.append_later().await;
+            });
             body
         }
         Err(error) => {

@@ -133,14 +133,15 @@ impl StreamChannel {
         let mut state = lock(&self.state);
         state.finished |= ends;
         let has_reader = state.has_reader();
-        if has_reader && state.is_full() {
-            state.queue.clear();
-            state.overflowed = true;
-        }
+        let is_full = state.is_full();
         for (sequence, data) in events {
             state.last_sequence = state.last_sequence.max(sequence);
             if has_reader && sequence > state.last_pushed && !data.is_empty() {
                 state.last_pushed = sequence;
+                if is_full && !state.overflowed {
+                    state.queue.clear();
+                    state.overflowed = true;
+                }
                 if !state.overflowed {
                     state.queue.push((sequence, data));
                 }

@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, time::sleep};
-use turnbuckle_server::{Context, Server, Tool};
+use turnbuckle_server::{Context, Server, Tool, http::Http};
 use turnbuckle_store::{
     BoxFuture, EventBatch, EventId, EventReplay, EventStore, InstanceId, SessionId, Store,
     StoreError, StreamId,
@@ -347,4 +347,52 @@ async fn an_event_store_that_does_not_return_keeps_no_call_alive() {
     sleep(Duration::from_secs(120)).await;
 
     assert_eq!(events.appends(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_client_gets_what_the_store_did_not_take() {
+    let mut store = Store::memory();
+    let events = FaultyEvents::wrap(&mut store);
+    let tool = Tool::new("work", async |_: Empty, cx: Context| {
+        for step in 0..80 {
+            if step % 40 == 0 {
+                sleep(Duration::from_millis(10)).await;
+            }
+            cx.progress(step, 80).await;
+        }
+        Ok("done".to_owned())
+    });
+    let caller = HttpTestClient::new(server().store(store).tool(tool));
+    let caller = caller.in_session("2025-11-25").await;
+    events.set(EventFault::Unavailable);
+
+    let stream = caller.tool(1, "work", json!({})).await.stream();
+    sleep(Duration::from_secs(10)).await;
+
+    assert_eq!(stream.messages_after_prime().await.len(), 81);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finished_call_counts_as_in_flight_until_the_store_takes_its_events() {
+    let mut store = Store::memory();
+    let events = FaultyEvents::wrap(&mut store);
+    let steps = Tool::new("steps", async |_: Empty, cx: Context| {
+        cx.progress(1, 1).await;
+        Ok("done".to_owned())
+    });
+    let http = Http::new(server().store(store).tool(steps)).max_in_flight(10);
+    let caller = HttpTestClient::with_options(http);
+    let caller = caller.in_session("2025-11-25").await;
+    let mut statuses = Vec::new();
+
+    events.set(EventFault::Unavailable);
+    for id in 0..20 {
+        let response = caller.tool(id, "steps", json!({})).await;
+        statuses.push(response.status().as_u16());
+    }
+
+    assert!(statuses.contains(&503), "{statuses:?}");
+    events.set(EventFault::None);
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(caller.tool(1, "steps", json!({})).await.status(), 200);
 }
