@@ -23,11 +23,12 @@ use crate::sync::{InlineQueue, lock};
 /// Number of messages that may wait for a slow connection. The others are read again.
 const HIGH_WATER: usize = 64;
 
-/// Number of messages other than changes that are stored for a client that reconnects.
-const MAX_STORED: usize = 64;
+/// Number of messages other than changes that are stored for a client that reads slowly or reconnects: what an event log keeps
+/// by default.
+const MAX_STORED: usize = 1_000;
 
 /// Bytes of these messages, of which the newest is stored in any case.
-const MAX_STORED_BYTES: usize = 256 * 1024;
+const MAX_STORED_BYTES: usize = 1024 * 1024;
 
 /// A place on a GET stream: after a change, and after a number of other messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -467,15 +468,17 @@ mod tests {
     #[test]
     fn the_newest_messages_are_stored() {
         let stream = GetStream::new(1, StreamPlace::default());
-        for number in 0..100_u8 {
-            stream.send_message(Bytes::copy_from_slice(&[number]));
+        for _ in 0..1_000 {
+            stream.send_message(Bytes::from_static(b"message"));
         }
 
-        let stored = stream.stored_after(StreamPlace::default());
-        assert_eq!(stored.len(), MAX_STORED);
+        let stored = || stream.stored_after(StreamPlace::default());
+        assert_eq!(stored().len(), 1_000);
+        stream.send_message(Bytes::from_static(b"message"));
+        assert_eq!((stored().len(), stored()[0].0.messages), (1_000, 2));
         let last = stream.last();
         assert!(stream.stored_after(last).is_empty());
         stream.send_message(vec![0; 2 * MAX_STORED_BYTES].into());
-        assert_eq!(stream.stored_after(StreamPlace::default()).len(), 1);
+        assert_eq!(stored().len(), 1);
     }
 }
