@@ -12,7 +12,6 @@ use turnbuckle_store::{
 use crate::{
     encoding::{decode_requests, encode_requests},
     index::millis,
-    join::join_all,
     log::parse_instance,
     script::{Argument, Script},
     sealing::UnsealError,
@@ -20,7 +19,6 @@ use crate::{
 };
 
 static APPEND: Script = Script::new(include_str!("scripts/events_append.lua"));
-static NEXT: Script = Script::new(include_str!("scripts/events_next.lua"));
 static REPLAY: Script = Script::new(include_str!("scripts/events_replay.lua"));
 static CLOSE_ORPHAN: Script = Script::new(include_str!("scripts/events_close_orphan.lua"));
 static REMOVE_SESSION: Script = Script::new(include_str!("scripts/events_remove_session.lua"));
@@ -28,9 +26,6 @@ static REMOVE_SESSION: Script = Script::new(include_str!("scripts/events_remove_
 /// The time after the last append for which Redis keeps a stream that is not finished. Streams are removed with their session, so
 /// this is for those of processes that ended.
 const OPEN_STREAM: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// The most appends to different streams at the same time.
-const MAX_APPENDS: usize = 500;
 
 /// A hash for each stream, in the slot of its session. Its fields are `w` writer, `h` requests, `a` answered requests, `f` 1 if
 /// finished and 2 if closed for its writer, `n` last number, `l` last lost number, `o` lowest number that may be stored, `b` bytes,
@@ -102,29 +97,6 @@ impl RedisEventStore {
             }),
             _ => Err(GONE),
         }
-    }
-
-    async fn append_next(
-        &self,
-        session: &SessionId,
-        stream: StreamId,
-        data: &Bytes,
-    ) -> Result<EventId, StoreError> {
-        let limits = &self.shared.limits.events;
-        let key = self.shared.keys.stream(session, stream.number());
-        let sealed = self.seal(data, &key);
-        let arguments = [
-            (&sealed).into(),
-            millis(OPEN_STREAM).into(),
-            limits.max_events.into(),
-            limits.max_stream_bytes.into(),
-        ];
-        let connection = &self.shared.connection;
-        let sequence: u64 = connection.script(&NEXT, &[&key], &arguments).await?;
-        if sequence == 0 {
-            return Err(StoreError::Gone { what: "stream" });
-        }
-        Ok(EventId { stream, sequence })
     }
 
     async fn replay_now(
@@ -255,23 +227,6 @@ impl EventStore for RedisEventStore {
         batch: EventBatch<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(self.append_now(session, *stream, batch))
-    }
-
-    fn append_to_all<'a>(
-        &'a self,
-        streams: &'a [(SessionId, StreamId)],
-        data: Bytes,
-    ) -> BoxFuture<'a, Vec<Result<EventId, StoreError>>> {
-        Box::pin(async move {
-            let mut appended = Vec::with_capacity(streams.len());
-            for chunk in streams.chunks(MAX_APPENDS) {
-                let appends = chunk
-                    .iter()
-                    .map(|(session, stream)| self.append_next(session, *stream, &data));
-                appended.extend(join_all(appends).await);
-            }
-            appended
-        })
     }
 
     fn replay_after<'a>(

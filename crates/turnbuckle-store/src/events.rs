@@ -28,16 +28,6 @@ pub trait EventStore: Send + Sync {
         batch: EventBatch<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Appends the same event to many streams with the next number of each. Returns a result for each stream, in order.
-    ///
-    /// The store numbers these events, since several tasks write to one GET stream. An unknown or finished stream results
-    /// in [`StoreError::Gone`].
-    fn append_to_all<'a>(
-        &'a self,
-        streams: &'a [(SessionId, StreamId)],
-        data: Bytes,
-    ) -> BoxFuture<'a, Vec<Result<EventId, StoreError>>>;
-
     /// Returns the events that follow an event on its stream, in order, at most `limit` of them.
     ///
     /// Returns `None` if the id was never assigned in this session, or if its stream was removed. An id beyond the log of

@@ -35,7 +35,6 @@ pub async fn events(make: impl AsyncFn(StoreLimits) -> Store) {
     the_oldest_events_are_removed_first_and_the_gap_is_reported(&make).await;
     an_event_larger_than_its_stream_stays_until_the_next(&make).await;
     finished_streams_make_room_and_open_ones_do_not(&make).await;
-    one_event_goes_to_many_streams(&make).await;
 }
 
 /// Checks that all streams of a store together are limited by [`EventLimits::max_total_bytes`](crate::EventLimits).
@@ -230,40 +229,6 @@ async fn a_batch_opens_fills_and_finishes_a_stream(make: &impl AsyncFn(StoreLimi
         })
         .await
     ));
-}
-
-async fn one_event_goes_to_many_streams(make: &impl AsyncFn(StoreLimits) -> Store) {
-    let events = make(StoreLimits::default()).await.events;
-    let mut logs = Vec::new();
-    for _ in 0..100 {
-        let log = Log::new(&events);
-        // Two of the streams belong to the same session.
-        logs.push(Log::for_session(&events, log.session));
-        logs.push(log);
-    }
-    let mut before = Vec::new();
-    for log in &logs {
-        before.push(log.append("before").await);
-    }
-    let (finished, foreign) = (3, 70);
-    logs[finished].finish().await;
-    let mut streams: Vec<_> = logs.iter().map(|log| (log.session, log.stream)).collect();
-    streams[foreign].0 = SessionId::generate().unwrap();
-
-    let appended = events.append_to_all(&streams, "all".into()).await;
-
-    assert_eq!(appended.len(), logs.len());
-    for (at, appended) in appended.into_iter().enumerate() {
-        let replay = logs[at].after(&before[at]).await.unwrap();
-        if [finished, foreign].contains(&at) {
-            assert!(matches!(appended, Err(StoreError::Gone { .. })), "{at}");
-            assert!(replay.events.is_empty(), "{at}");
-        } else {
-            assert_eq!(texts(&replay), ["all"]);
-            assert_eq!(replay.events[0].id, appended.unwrap(), "{at}");
-        }
-    }
-    assert!(events.append_to_all(&[], "all".into()).await.is_empty());
 }
 
 async fn a_priming_event_is_resumed_after_but_never_replayed(

@@ -154,27 +154,6 @@ impl EventShard {
         Ok(())
     }
 
-    /// Appends an event with the next number.
-    pub(super) fn append_next(
-        &mut self,
-        session: &SessionId,
-        stream: StreamId,
-        data: Bytes,
-    ) -> Result<EventId, StoreError> {
-        let key = StreamKey {
-            session: *session,
-            stream,
-        };
-        let open = self
-            .streams
-            .get(&key)
-            .filter(|stream| stream.end == StreamEnd::Open);
-        let last = open.ok_or(StoreError::Gone { what: "stream" })?.last;
-        let sequence = last.saturating_add(1);
-        self.push(key, sequence, &[data]);
-        Ok(EventId { stream, sequence })
-    }
-
     pub(super) fn replay_after(
         &self,
         session: &SessionId,

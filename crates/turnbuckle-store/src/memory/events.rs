@@ -36,7 +36,9 @@ impl MemoryEventStore {
 
     /// Locks the shard of this session and removes its expired streams.
     fn shard(&self, session: &SessionId, now: Instant) -> MutexGuard<'_, EventShard> {
-        self.shard_at(self.shard_index(session), now)
+        let mut shard = lock(&self.shards[self.shard_index(session)]);
+        shard.expire(now);
+        shard
     }
 
     /// Returns the index of the shard of this session.
@@ -46,38 +48,7 @@ impl MemoryEventStore {
         // The remainder is below the number of shards, so it fits into `usize`.
         (spread.hash_one(session) % count) as usize
     }
-
-    /// Appends to all streams of one shard before the next shard.
-    ///
-    /// The streams lie far apart in memory. Without lock operations in between, the processor can overlap the cache
-    /// misses.
-    fn append_by_shard(&self, streams: &[(SessionId, StreamId)], data: Bytes) -> Vec<AppendResult> {
-        let indices = streams.iter().map(|(session, _)| self.shard_index(session));
-        let mut order: Vec<(usize, usize)> = indices.zip(0..).collect();
-        order.sort_unstable();
-        let now = Instant::now();
-        // Cloned in advance: updating the reference count between appends would serialize them.
-        let mut copies = vec![data; streams.len()].into_iter();
-        let gone = || Err(StoreError::Gone { what: "stream" });
-        let mut appended: Vec<_> = std::iter::repeat_with(gone).take(streams.len()).collect();
-        for group in order.chunk_by(|(one, _), (other, _)| one == other) {
-            let mut shard = self.shard_at(group[0].0, now);
-            for ((_, at), copy) in group.iter().zip(&mut copies) {
-                let (session, stream) = &streams[*at];
-                appended[*at] = shard.append_next(session, *stream, copy);
-            }
-        }
-        appended
-    }
-
-    fn shard_at(&self, shard_index: usize, now: Instant) -> MutexGuard<'_, EventShard> {
-        let mut shard = lock(&self.shards[shard_index]);
-        shard.expire(now);
-        shard
-    }
 }
-
-type AppendResult = Result<EventId, StoreError>;
 
 /// Returns the number of shards, so that each has room for several full streams.
 fn shard_count(limits: &EventLimits) -> usize {
@@ -97,14 +68,6 @@ impl EventStore for MemoryEventStore {
             let mut shard = self.shard(session, now);
             shard.append(session, *stream, batch, now)
         })
-    }
-
-    fn append_to_all<'a>(
-        &'a self,
-        streams: &'a [(SessionId, StreamId)],
-        data: Bytes,
-    ) -> BoxFuture<'a, Vec<AppendResult>> {
-        ready(move || self.append_by_shard(streams, data))
     }
 
     fn replay_after<'a>(

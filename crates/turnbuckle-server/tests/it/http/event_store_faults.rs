@@ -89,14 +89,6 @@ impl EventStore for FaultyEvents {
         })
     }
 
-    fn append_to_all<'a>(
-        &'a self,
-        streams: &'a [(SessionId, StreamId)],
-        data: Bytes,
-    ) -> BoxFuture<'a, Vec<Result<EventId, StoreError>>> {
-        self.inner.append_to_all(streams, data)
-    }
-
     fn replay_after<'a>(
         &'a self,
         session: &'a SessionId,
