@@ -38,8 +38,11 @@ pub(crate) async fn listen(
     // Subscribed before the acknowledgement, so that later changes are not missed.
     let mut changes = call.server.store_ref().bus.subscribe();
     let mut relayed_tasks = None;
+    let mut watched = None;
     if let Some(ids) = filter.task_ids.take() {
-        let mut visible = Box::pin(tasks::visible_tasks(&call, ids.clone())).await?;
+        let records = Box::pin(tasks::visible_tasks(&call, ids.clone())).await?;
+        let mut visible: Vec<_> = records.iter().map(|task| task.id.to_string()).collect();
+        watched = WatchedTasks::new(call.server.store_ref(), &records).map(Box::new);
         if let Some(relay) = call.server.relay_ref() {
             let watched = relay.watch_tasks(RelayedRequest::listen(&call), ids).await;
             if let Some(mut watched) = watched {
@@ -62,10 +65,6 @@ pub(crate) async fn listen(
         "notifications/subscriptions/acknowledged",
         &acknowledged,
     );
-    let watches_tasks = filter.task_ids.as_ref().is_some_and(|ids| !ids.is_empty());
-    let mut watched = watches_tasks
-        .then(|| WatchedTasks::new(call.server.store_ref()).map(Box::new))
-        .flatten();
     let mut closed = GatedFuture::new(call.origin.closed());
     while let Some(event) = poll_fn(|cx| match closed.poll(cx, call.origin.is_closed()) {
         Poll::Ready(()) => Poll::Ready(None),
@@ -128,7 +127,11 @@ async fn notify_of_tasks(
     filter: &SubscriptionFilter,
     mut watched: Option<&mut WatchedTasks>,
 ) {
-    for task in tasks::load_tasks(call, filter.task_ids.iter().flatten()).await {
+    let ids = match &watched {
+        Some(watched) => watched.ids(),
+        None => filter.task_ids.clone().unwrap_or_default(),
+    };
+    for task in tasks::load_tasks(call, &ids).await {
         if watched
             .as_mut()
             .is_none_or(|watched| watched.is_news(&task))

@@ -8,6 +8,7 @@ mod lease_task;
 use std::{sync::Arc, time::Duration};
 
 use lease::InstanceLease;
+pub(crate) use lease::in_time;
 use tokio::{
     sync::Mutex,
     task::JoinHandle,

@@ -17,7 +17,7 @@ use turnbuckle_store::{
 
 use super::{
     RunningTask, TaskOwner, client_supports_tasks, missing_extension, require_extension, result,
-    wire_format,
+    runner::check_runner, wire_format,
 };
 use crate::{
     Server,
@@ -50,9 +50,11 @@ pub(crate) fn call_method(
         Err(error) => return DispatchOutcome::Ready(Err(error)),
     };
     match method {
-        "tasks/get" => {
-            run(async move { Ok(wire_format::task_response(&call, &*find(&call, &id).await?)) })
-        }
+        "tasks/get" => run(async move {
+            let record = find(&call, &id).await?;
+            let record = current(&call.server, record).await;
+            Ok(wire_format::task_response(&call, &record))
+        }),
         "tasks/cancel" => run(async move { cancel(&call, &id).await }),
         "tasks/result" => run(async move { result::await_result(&call, &id).await }),
         _ => match responses(params) {
@@ -69,15 +71,32 @@ fn run(answer: impl Future<Output = ResponseResult> + Send + 'static) -> Dispatc
 
 /// Finds a task of the caller. A task of another caller is reported as unknown.
 pub(super) async fn find(call: &RequestContext, id: &str) -> Result<Arc<TaskRecord>, RpcError> {
+    let record = load(call, id).await;
+    record.map_err(|error| failed(&error))?.ok_or_else(unknown)
+}
+
+/// Loads a task of the caller, if there is one with this id.
+pub(super) async fn load(
+    call: &RequestContext,
+    id: &str,
+) -> Result<Option<Arc<TaskRecord>>, StoreError> {
     let Ok(id) = id.parse::<TaskId>() else {
-        return Err(unknown());
+        return Ok(None);
     };
-    let record = call.server.store_ref().tasks.load(&id).await;
-    let record = record.map_err(|error| failed(&error))?;
+    let record = call.server.store_ref().tasks.load(&id).await?;
     let owner = TaskOwner::for_origin(&call.origin);
-    record
-        .filter(|record| *record.owner == *owner.key())
-        .ok_or_else(unknown)
+    Ok(record.filter(|record| *record.owner == *owner.key()))
+}
+
+/// Returns the current record of a task, which ends if its instance has stopped, or this record if that cannot be found out.
+pub(super) async fn current(server: &Server, record: Arc<TaskRecord>) -> Arc<TaskRecord> {
+    match check_runner(server, &record).await {
+        Ok(ended) => ended.unwrap_or(record),
+        Err(error) => {
+            tracing::debug!(%error, "cannot check the instance that runs a task");
+            record
+        }
+    }
 }
 
 /// Updates a task and publishes the change.
@@ -196,34 +215,31 @@ async fn list(call: &RequestContext, cursor: Option<&str>) -> ResponseResult {
 pub(crate) async fn visible_tasks(
     call: &RequestContext,
     mut ids: Vec<String>,
-) -> Result<Vec<String>, RpcError> {
+) -> Result<Vec<Arc<TaskRecord>>, RpcError> {
     if !client_supports_tasks(&call.origin) {
         return Err(missing_extension(&call.origin, "`taskIds` is about tasks"));
     }
     ids.sort_unstable();
     ids.dedup();
-    let mut current = Vec::with_capacity(ids.len());
+    let mut visible = Vec::with_capacity(ids.len());
     for id in ids {
-        if find(call, &id).await.is_ok() {
-            current.push(id);
-        }
+        visible.extend(find(call, &id).await.ok());
     }
-    Ok(current)
+    Ok(visible)
 }
 
-/// Loads the tasks of a subscription.
-pub(crate) async fn load_tasks(
-    call: &RequestContext,
-    ids: impl Iterator<Item = &String>,
-) -> Vec<Arc<TaskRecord>> {
+/// Loads the tasks of a subscription. Those of instances that have stopped end.
+pub(crate) async fn load_tasks(call: &RequestContext, ids: &[String]) -> Vec<Arc<TaskRecord>> {
     let mut records = Vec::new();
     for id in ids {
-        records.extend(find(call, id).await.ok());
+        if let Ok(record) = find(call, id).await {
+            records.push(current(&call.server, record).await);
+        }
     }
     records
 }
 
-fn unknown() -> RpcError {
+pub(super) fn unknown() -> RpcError {
     RpcError::invalid_params("unknown task; it may have expired")
 }
 

@@ -14,8 +14,8 @@ use turnbuckle_protocol::{RpcError, types::tasks::legacy::RelatedTask};
 use turnbuckle_store::{ServerChange, TaskInputResponse, TaskOutcome, TaskRecord, TaskUpdate};
 
 use super::{
-    methods::{apply_update, failed, find},
-    runner::{RereadTimer, check_runner},
+    methods::{apply_update, current, failed, find, load, unknown},
+    runner::RereadTimer,
     wire_format,
 };
 use crate::{
@@ -52,10 +52,14 @@ pub(super) async fn await_result(call: &Arc<RequestContext>, id: &str) -> Respon
                     Err(error) => return Err(failed(&error)),
                 }
             },
-            () = reread.due() => {
-                let record = find(call, id).await?;
-                check_runner(&call.server, record).await.map_err(|error| failed(&error))?
-            }
+            () = reread.due() => match load(call, id).await {
+                Ok(found) => current(&call.server, found.ok_or_else(unknown)?).await,
+                // The task goes on, and is read again later.
+                Err(error) => {
+                    tracing::debug!(%error, "cannot read a task again");
+                    continue;
+                }
+            },
             () = expiry.as_mut() => {
                 expiry.set(sleep(record.ttl));
                 find(call, id).await?

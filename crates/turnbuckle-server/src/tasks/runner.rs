@@ -15,7 +15,7 @@ use turnbuckle_store::{
 };
 
 use super::{TaskRegistry, wire_format};
-use crate::Server;
+use crate::{Server, server::instance::in_time};
 
 /// Time after which a record of a shared store is read again by those that wait for it, in case a change was lost.
 const REREAD_INTERVAL: Duration = Duration::from_secs(10);
@@ -53,21 +53,32 @@ impl RereadTimer {
 /// The tasks that a subscriber of a shared store watches, which are read again in case a change was lost.
 pub(crate) struct WatchedTasks {
     due: Pin<Box<Sleep>>,
-    /// The number of updates of the newest records that the subscriber was notified of, since the first reading.
+    /// The tasks that have not ended, with the number of updates of the newest record that the subscriber knows.
     notified: HashMap<TaskId, u64>,
 }
 
 impl WatchedTasks {
-    /// Returns `None` if the store is not shared.
-    pub(crate) fn new(store: &Store) -> Option<Self> {
-        store.is_shared().then(|| Self {
-            due: Box::pin(sleep(REREAD_INTERVAL)),
-            notified: HashMap::new(),
+    /// Returns `None` if the store is not shared. The subscriber is only notified of later changes of these records.
+    pub(crate) fn new(store: &Store, records: &[Arc<TaskRecord>]) -> Option<Self> {
+        store.is_shared().then(|| {
+            let running = records.iter().filter(|task| !task.status.is_final());
+            Self {
+                due: Box::pin(sleep(REREAD_INTERVAL)),
+                notified: running.map(|task| (task.id, task.changes)).collect(),
+            }
         })
+    }
+
+    /// Returns the ids of the tasks that have not ended.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        self.notified.keys().map(TaskId::to_string).collect()
     }
 
     /// Polls until the tasks are due to be read again.
     pub(crate) fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.notified.is_empty() {
+            return Poll::Pending;
+        }
         ready!(self.due.as_mut().poll(cx));
         self.due.as_mut().reset(Instant::now() + REREAD_INTERVAL);
         Poll::Ready(())
@@ -75,15 +86,20 @@ impl WatchedTasks {
 
     /// Records that the subscriber is notified of a record from the bus, which may not be of a watched task.
     pub(crate) fn notified(&mut self, task: &TaskRecord) {
-        if let Some(changes) = self.notified.get_mut(&task.id) {
-            *changes = task.changes.max(*changes);
-        }
+        self.is_news(task);
     }
 
     /// Returns whether the subscriber has not been notified of this record of a watched task or a newer one, and records it.
     pub(crate) fn is_news(&mut self, task: &TaskRecord) -> bool {
-        let before = self.notified.insert(task.id, task.changes);
-        before.is_none_or(|before| before < task.changes)
+        let Some(changes) = self.notified.get_mut(&task.id) else {
+            return false;
+        };
+        let is_news = *changes < task.changes;
+        *changes = task.changes.max(*changes);
+        if task.status.is_final() {
+            self.notified.remove(&task.id);
+        }
+        is_news
     }
 }
 
@@ -99,20 +115,19 @@ pub(crate) async fn end_tasks_of(
     Ok(())
 }
 
-/// Returns the current record of a task that another one waits for. It is ended if its instance has stopped.
+/// Ends a task if its instance has stopped. Returns the record of a task that this call has ended.
 pub(super) async fn check_runner(
     server: &Server,
-    record: Arc<TaskRecord>,
-) -> Result<Arc<TaskRecord>, StoreError> {
+    record: &TaskRecord,
+) -> Result<Option<Arc<TaskRecord>>, StoreError> {
     let store = server.store_ref();
     let Some(runner) = record.runner.filter(|_| !record.status.is_final()) else {
-        return Ok(record);
+        return Ok(None);
     };
-    if store.instances.is_alive(&runner).await? {
-        return Ok(record);
+    if in_time(store.instances.is_alive(&runner)).await? {
+        return Ok(None);
     }
-    let ended = end_orphan(store, server.running_tasks(), &record.id).await?;
-    Ok(ended.unwrap_or(record))
+    end_orphan(store, server.running_tasks(), &record.id).await
 }
 
 async fn end_orphan(

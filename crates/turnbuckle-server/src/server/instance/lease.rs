@@ -128,7 +128,7 @@ impl InstanceLease {
 }
 
 /// Waits for a store no longer than it may take.
-pub(super) async fn in_time<T>(
+pub(crate) async fn in_time<T>(
     operation: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
     let done = timeout(REGISTRY_TIMEOUT, operation).await;

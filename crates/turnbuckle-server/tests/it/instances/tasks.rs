@@ -143,6 +143,24 @@ async fn a_task_of_an_instance_that_stopped_fails_within_20_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_task_of_a_stopped_instance_fails_when_it_is_read_if_nothing_else_ended_it() {
+    let instances = TwoInstances::new(server).in_session("2025-11-25").await;
+    let (first, second) = (&instances.first, &instances.second);
+    let task = start(first, "work", json!({ "seconds": 3000 })).await;
+    assert_eq!(status(second, &task).await, "working");
+    sleep(Duration::from_millis(5_100)).await;
+
+    instances.registry.cut_off();
+    // Another instance takes the id, and stops before it has ended the tasks.
+    let registry = &instances.store.instances;
+    while registry.take_expired().await.unwrap().is_empty() {
+        sleep(Duration::from_millis(10)).await;
+    }
+
+    assert_eq!(status(second, &task).await, "failed");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_running_task_of_a_live_instance_does_not_fail() {
     let instances = TwoInstances::new(server).in_session("2025-11-25").await;
     let (first, second) = (&instances.first, &instances.second);
@@ -159,6 +177,24 @@ async fn a_running_task_of_a_live_instance_does_not_fail() {
     let result = request(second, "tasks/result", id(&task)).await;
     let text = &result["result"]["content"][0]["text"];
     assert_eq!(text, "worked 100 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_waits_for_a_task_does_not_notice_a_short_failure_of_the_store() {
+    let instances = TwoInstances::new(server).in_session("2025-11-25").await;
+    let (first, second) = (&instances.first, &instances.second);
+    let task = start(second, "work", json!({ "seconds": 30 })).await;
+
+    let failure = async {
+        sleep(Duration::from_secs(9)).await;
+        instances.registry.cut_off();
+        sleep(Duration::from_secs(2)).await;
+        instances.registry.reconnect();
+    };
+    let (result, ()) = tokio::join!(request(first, "tasks/result", id(&task)), failure);
+
+    let text = &result["result"]["content"][0]["text"];
+    assert_eq!(text, "worked 30 s", "{result}");
 }
 
 /// A bus that loses changes.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use turnbuckle_server::{Server, TaskSupport, Tool};
 use turnbuckle_spec_coverage::req;
+use turnbuckle_store::Store;
 
 use crate::{
     ndjson::test_client::{Peer, modern_with},
@@ -419,6 +420,25 @@ async fn subscribers_receive_updates_of_the_tasks_they_name() {
     let response = peer.next().await;
     assert_eq!(response["id"], refused);
     assert_eq!(response["error"]["code"], -32021);
+}
+
+#[tokio::test(start_paused = true)]
+async fn subscribers_on_a_shared_store_are_notified_only_of_tasks_that_change() {
+    let mut peer = Peer::new(server().store(Store::memory().shared()));
+    let ended = start_server_directed(&mut peer, "work", json!({ "seconds": 1 })).await;
+    sleep(Duration::from_secs(2)).await;
+    let running = start_server_directed(&mut peer, "work", json!({ "seconds": 60 })).await;
+    let filter = json!({ "notifications": { "taskIds": [ended["taskId"], running["taskId"]] } });
+
+    let filter = modern_with(filter, everything());
+    peer.request("subscriptions/listen", filter).await;
+    let acknowledged = peer.next().await;
+    let received = peer.next().await;
+
+    let granted = &acknowledged["params"]["notifications"]["taskIds"];
+    assert_eq!(granted.as_array().unwrap().len(), 2);
+    assert_eq!(received["params"]["taskId"], running["taskId"]);
+    assert_eq!(received["params"]["status"], "completed");
 }
 
 #[tokio::test(start_paused = true)]
