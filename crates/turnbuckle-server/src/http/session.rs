@@ -17,7 +17,11 @@ pub(super) use active::{
     missing_session_id, session_not_found,
 };
 pub(super) use refresher::SessionRefresher;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+use turnbuckle_store::{SessionId, StoreError};
 
 use super::{
     body::ResponseBody,
@@ -32,14 +36,28 @@ pub(crate) async fn delete(endpoint: &Arc<Endpoint>, head: RequestHead) -> Respo
         Ok((session_id, _)) => session_id,
         Err(response) => return response,
     };
-    let store = endpoint.server.store_ref();
-    match store.sessions.remove(&session_id).await {
-        Ok(true) => {}
-        Ok(false) => return session_not_found(None),
-        Err(error) => return store_unavailable(endpoint, None, &error),
+    match run_to_end(remove(endpoint.clone(), session_id)).await {
+        Ok(true) => responses::status_only(StatusCode::NO_CONTENT),
+        Ok(false) => session_not_found(None),
+        Err(error) => store_unavailable(endpoint, None, &error),
     }
-    endpoint.cleanup_session(session_id).await;
-    responses::status_only(StatusCode::NO_CONTENT)
+}
+
+async fn remove(endpoint: Arc<Endpoint>, session_id: SessionId) -> Result<bool, StoreError> {
+    let sessions = &endpoint.server.store_ref().sessions;
+    let is_removed = sessions.remove(&session_id).await?;
+    if is_removed {
+        endpoint.cleanup_session(session_id).await;
+    }
+    Ok(is_removed)
+}
+
+/// Runs an operation to its end, also if the client disconnects: what ends a session is not repeated.
+async fn run_to_end<T: Send + 'static>(
+    operation: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::spawn(operation).await;
+    done.unwrap_or_else(|error| Err(StoreError::unavailable(error)))
 }
 
 /// Time between two sweeps.
@@ -69,18 +87,24 @@ impl Endpoint {
     pub(super) async fn sweep_regularly(self: Arc<Self>) {
         loop {
             sleep(SWEEP_INTERVAL).await;
-            self.sweep().await;
+            let _ = self.spawn_sweep().await;
             for below in self.endpoints_below() {
-                below.sweep().await;
+                let _ = below.spawn_sweep().await;
             }
         }
     }
 
     /// Sweeps if it is due. For tower services, which run without a background task: they sweep when a session is created.
-    pub(super) async fn sweep_if_due(&self) {
+    pub(super) fn sweep_if_due(self: &Arc<Self>) {
         if self.sweeper.is_due() {
-            self.sweep().await;
+            self.spawn_sweep();
         }
+    }
+
+    /// Sweeps in a task of its own: the store reports each expired session once, so a sweep must not be dropped.
+    fn spawn_sweep(self: &Arc<Self>) -> JoinHandle<()> {
+        let endpoint = self.clone();
+        tokio::spawn(async move { endpoint.sweep().await })
     }
 
     async fn sweep(&self) {

@@ -14,7 +14,7 @@ mod path_servers;
 mod quotas;
 mod request_bodies;
 mod resumption;
-mod session_expiry;
+pub(crate) mod session_expiry;
 mod sessions;
 mod stateless;
 mod stream_polling;

@@ -62,7 +62,7 @@ pub(crate) async fn initialize(
     {
         return response;
     }
-    endpoint.sweep_if_due().await;
+    endpoint.sweep_if_due();
     let record = record.owned_by(limits::quota_owner(head));
     match endpoint.create_session(record).await {
         Ok(session_id) => {

@@ -15,7 +15,7 @@ use turnbuckle_store::{
 use crate::{
     http::{
         endpoint::{Endpoint, RequestHead},
-        session::ActiveSessions,
+        session::{ActiveSessions, run_to_end},
         stream::forwarding,
     },
     lifecycle::{GeneralChannel, SessionUser, SessionUsers},
@@ -29,7 +29,7 @@ const MAX_EVICTION_ATTEMPTS: usize = 4;
 impl Endpoint {
     /// Creates a session. If a limit is reached, an idle session ends first.
     pub(crate) async fn create_session(
-        &self,
+        self: &Arc<Self>,
         record: SessionRecord,
     ) -> Result<SessionId, StoreError> {
         let sessions = &self.server.store_ref().sessions;
@@ -39,8 +39,12 @@ impl Endpoint {
                 Err(error @ (StoreError::Full { .. } | StoreError::TooMany { .. })) => error,
                 created => return created,
             };
-            let needed = RequiredSpace::Session(&record);
-            if attempts_left == 0 || !self.evict_idle_session(needed, None).await? {
+            let (endpoint, record) = (self.clone(), record.clone());
+            let evicting = async move {
+                let needed = RequiredSpace::Session(&record);
+                endpoint.evict_idle_session(needed, None).await
+            };
+            if attempts_left == 0 || !run_to_end(evicting).await? {
                 return Err(error);
             }
             attempts_left -= 1;
@@ -49,7 +53,7 @@ impl Endpoint {
 
     /// Stores a subscription of a session, if the session still exists. If a limit is reached, an idle session ends first.
     pub(crate) async fn subscribe(
-        &self,
+        self: &Arc<Self>,
         session: &SessionId,
         uri: String,
     ) -> Result<(), StoreError> {
@@ -64,9 +68,13 @@ impl Endpoint {
             let Some(record) = sessions.load(session).await? else {
                 return Ok(());
             };
-            let (owner, uri) = (&record.owner, &*uri);
-            let needed = RequiredSpace::Subscription { owner, uri };
-            if attempts_left == 0 || !self.evict_idle_session(needed, Some(session)).await? {
+            let (endpoint, session, uri) = (self.clone(), *session, uri.clone());
+            let evicting = async move {
+                let (owner, uri) = (&record.owner, &*uri);
+                let needed = RequiredSpace::Subscription { owner, uri };
+                endpoint.evict_idle_session(needed, Some(&session)).await
+            };
+            if attempts_left == 0 || !run_to_end(evicting).await? {
                 return Err(error);
             }
             attempts_left -= 1;

@@ -52,9 +52,14 @@ impl SessionRefresher {
     /// Records a request of a session that the store has not touched.
     #[cold]
     pub(super) fn note_request(endpoint: &Arc<Endpoint>, session_id: SessionId) {
-        let requested = &endpoint.session_refresher.requested;
-        lock(&requested[shard_of(&session_id)]).insert(session_id);
+        endpoint.session_refresher.add_requested(&[session_id]);
         Self::start(endpoint);
+    }
+
+    fn add_requested(&self, sessions: &[SessionId]) {
+        for session_id in sessions {
+            lock(&self.requested[shard_of(session_id)]).insert(*session_id);
+        }
     }
 
     /// Returns the sessions to touch.
@@ -102,6 +107,7 @@ async fn touch(endpoint: &Endpoint, sessions: &[SessionId]) {
         Err(error) => {
             // They are touched again long before they expire.
             endpoint.log_limiters.store_failed(&error);
+            endpoint.session_refresher.add_requested(sessions);
             return;
         }
     };

@@ -21,11 +21,32 @@ use crate::http::test_client::{Empty, HttpTestClient, server};
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Sessions in memory that are not touched when they are loaded, as in a store with a cache.
-struct UntouchedSessions {
+pub(crate) struct UntouchedSessions {
     inner: Arc<dyn SessionStore>,
     /// The number of sessions in each touch.
     touched: Mutex<Vec<usize>>,
-    fails: AtomicBool,
+    /// Set if it fails to touch sessions.
+    pub(crate) fails: AtomicBool,
+    /// Set if it responds a second after it has removed sessions.
+    pub(crate) is_slow: AtomicBool,
+}
+
+impl UntouchedSessions {
+    /// Returns the sessions of a store.
+    pub(crate) fn new(store: &Store) -> Arc<Self> {
+        Arc::new(Self {
+            inner: store.sessions.clone(),
+            touched: Mutex::default(),
+            fails: AtomicBool::new(false),
+            is_slow: AtomicBool::new(false),
+        })
+    }
+
+    async fn delay(&self) {
+        if self.is_slow.load(Ordering::Relaxed) {
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
 }
 
 impl SessionStore for UntouchedSessions {
@@ -61,7 +82,11 @@ impl SessionStore for UntouchedSessions {
     }
 
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.inner.remove(id)
+        Box::pin(async move {
+            let removed = self.inner.remove(id).await;
+            self.delay().await;
+            removed
+        })
     }
 
     fn evict<'a>(
@@ -77,7 +102,11 @@ impl SessionStore for UntouchedSessions {
     }
 
     fn sweep(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
-        self.inner.sweep()
+        Box::pin(async move {
+            let expired = self.inner.sweep().await;
+            self.delay().await;
+            expired
+        })
     }
 }
 
@@ -87,11 +116,7 @@ fn untouched_store() -> (Store, Arc<UntouchedSessions>) {
     limits.sessions.idle = 8 * MINUTE;
     limits.sessions.idle_before_initialized = 8 * MINUTE;
     let mut store = Store::memory_with(limits);
-    let sessions = Arc::new(UntouchedSessions {
-        inner: store.sessions.clone(),
-        touched: Mutex::default(),
-        fails: AtomicBool::new(false),
-    });
+    let sessions = UntouchedSessions::new(&store);
     store.sessions = sessions.clone();
     (store, sessions)
 }
@@ -217,6 +242,22 @@ async fn the_store_may_fail_while_sessions_are_in_use() {
         sessions.fails.store(false, Ordering::Relaxed);
         sleep(2 * MINUTE).await;
     }
+
+    assert_eq!(ping(&caller).await, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_the_store_failed_to_record_is_recorded_later() {
+    let (store, sessions) = untouched_store();
+    let caller = HttpTestClient::new(server().store(store));
+    let caller = caller.in_session("2025-11-25").await;
+    sleep(6 * MINUTE).await;
+
+    sessions.fails.store(true, Ordering::Relaxed);
+    assert_eq!(ping(&caller).await, 200);
+    sleep(MINUTE + MINUTE / 2).await;
+    sessions.fails.store(false, Ordering::Relaxed);
+    sleep(5 * MINUTE).await;
 
     assert_eq!(ping(&caller).await, 200);
 }

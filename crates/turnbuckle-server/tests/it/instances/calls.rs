@@ -9,11 +9,14 @@ use std::{
 };
 
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use turnbuckle_server::{Context, Server, Tool};
 use turnbuckle_store::{ControlMessage, SessionId, Store, StoreLimits};
 
-use crate::http::test_client::{HttpTestClient, SESSIONS};
+use crate::http::{
+    session_expiry::UntouchedSessions,
+    test_client::{HttpTestClient, SESSIONS},
+};
 
 /// Counts running handlers.
 struct Running(Arc<AtomicUsize>);
@@ -124,19 +127,62 @@ async fn a_session_deleted_at_one_instance_ends_at_the_other() {
 async fn a_session_that_expires_ends_at_the_instance_that_runs_its_call() {
     let mut limits = StoreLimits::default();
     limits.sessions.idle = Duration::from_secs(60);
-    let store = Store::memory_with(limits).shared();
+    let mut store = Store::memory_with(limits).shared();
+    let sessions = UntouchedSessions::new(&store);
+    // Otherwise the running call keeps the session.
+    sessions.fails.store(true, Ordering::Relaxed);
+    store.sessions = sessions;
     let (server, running) = server();
     let new_client = HttpTestClient::of_two(server.store(store));
     let caller = new_client.clone().in_session("2025-11-25").await;
-    let call = caller.at(0).tool(7, "long", json!({})).await.stream();
-    // A client that has gone does not keep the session in use.
-    drop(call);
+    let _call = caller.at(0).tool(7, "long", json!({})).await.stream();
     sleep(Duration::from_secs(120)).await;
     assert_eq!(running.load(Ordering::SeqCst), 1);
 
     // A new session makes the other instance look for expired ones.
     new_client.at(1).in_session("2025-11-25").await;
     sleep(Duration::from_secs(1)).await;
+
+    assert_eq!(running.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_session_ends_if_the_client_that_caused_the_sweep_disconnects() {
+    let mut limits = StoreLimits::default();
+    limits.sessions.idle = Duration::from_secs(60);
+    let mut store = Store::memory_with(limits).shared();
+    let sessions = UntouchedSessions::new(&store);
+    sessions.fails.store(true, Ordering::Relaxed);
+    sessions.is_slow.store(true, Ordering::Relaxed);
+    store.sessions = sessions;
+    let (server, running) = server();
+    let new_client = HttpTestClient::of_two(server.store(store));
+    let caller = new_client.clone().in_session("2025-11-25").await;
+    let _call = caller.at(0).tool(7, "long", json!({})).await.stream();
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!(running.load(Ordering::SeqCst), 1);
+
+    let new_client = new_client.at(1).in_session("2025-11-25");
+    let _ = timeout(Duration::from_millis(10), new_client).await;
+    sleep(Duration::from_secs(2)).await;
+
+    assert_eq!(running.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_ends_everywhere_if_the_client_does_not_wait_for_its_deletion() {
+    let mut store = Store::memory().shared();
+    let sessions = UntouchedSessions::new(&store);
+    sessions.is_slow.store(true, Ordering::Relaxed);
+    store.sessions = sessions;
+    let (server, running) = server();
+    let caller = HttpTestClient::of_two(server.store(store));
+    let caller = caller.in_session("2025-11-25").await;
+    let _call = caller.at(0).tool(7, "long", json!({})).await.stream();
+
+    let deletion = timeout(Duration::from_millis(10), caller.at(1).delete()).await;
+    assert!(deletion.is_err());
+    sleep(Duration::from_secs(2)).await;
 
     assert_eq!(running.load(Ordering::SeqCst), 0);
 }

@@ -233,6 +233,7 @@ async fn an_unused_session_is_removed_by_the_sweep() {
     // Expired sessions are swept when another session starts.
     caller.in_session("2025-06-18").await;
     drop(idle);
+    tokio::time::sleep(Duration::from_secs(1)).await;
 
     assert_eq!(numbers.values("mcp.server.session.duration").len(), 1);
     let active = numbers.values("mcp.server.active_sessions");
