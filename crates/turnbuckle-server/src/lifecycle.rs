@@ -31,7 +31,9 @@ use turnbuckle_protocol::{
     meta::{RequestMeta, TraceContext},
     types::LogLevel,
 };
-use turnbuckle_store::{ClientProfile, InstanceMessage, SessionId, SessionRecord, StreamId};
+use turnbuckle_store::{
+    ClientProfile, InstanceMessage, InstanceSlot, SessionId, SessionRecord, StreamId,
+};
 
 use crate::sync::lock;
 
@@ -163,6 +165,10 @@ pub(crate) trait SessionUser: Send + Sync {
         let _ = (session, stream);
         false
     }
+
+    /// Fails the client requests that this process has sent under another slot than this one: their responses no longer
+    /// arrive.
+    fn fail_requests_of_other_slots(&self, slot: InstanceSlot);
 
     /// Looks for sessions that have ended, after messages about sessions were lost.
     fn check_sessions(self: Arc<Self>);

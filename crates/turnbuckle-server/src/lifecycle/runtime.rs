@@ -193,6 +193,11 @@ impl SessionRuntime {
         }
     }
 
+    /// Fails the pending requests with an id of another slot.
+    pub(crate) fn fail_requests_of_other_slots(&self, slot: InstanceSlot) {
+        lock(&self.pending).retain(|id, _| slot_of(id) == Some(slot));
+    }
+
     /// Resets the idle timeout of a request, because the client reported progress.
     pub(crate) fn progressed(&self, token: &RequestId) {
         if let Some(request) = lock(&self.pending).get_mut(token) {

@@ -14,7 +14,9 @@ use std::{
 
 use ::http::{Response, StatusCode};
 use turnbuckle_protocol::{RequestId, RpcError};
-use turnbuckle_store::{RandomIdHasher, SessionId, SessionRecord, StoreError, StreamId};
+use turnbuckle_store::{
+    InstanceSlot, RandomIdHasher, SessionId, SessionRecord, StoreError, StreamId,
+};
 
 use crate::{
     Server,
@@ -219,6 +221,13 @@ impl ActiveSessions {
         shards
             .flat_map(|shard| lock(shard).keys().copied().collect::<Vec<_>>())
             .collect()
+    }
+
+    /// Fails the client requests with ids of other slots than this one.
+    pub(super) fn fail_requests_of_other_slots(&self, slot: InstanceSlot) {
+        for session in self.ids().iter().filter_map(|id| self.find(id)) {
+            session.runtime.fail_requests_of_other_slots(slot);
+        }
     }
 
     /// Returns the number of active sessions.

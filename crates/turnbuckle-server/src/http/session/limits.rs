@@ -8,8 +8,8 @@ use std::{
 
 use turnbuckle_protocol::RequestId;
 use turnbuckle_store::{
-    InstanceMessage, RequiredSpace, SessionId, SessionOwner, SessionRecord, SessionUpdate,
-    StoreError, StreamId,
+    InstanceMessage, InstanceSlot, RequiredSpace, SessionId, SessionOwner, SessionRecord,
+    SessionUpdate, StoreError, StreamId,
 };
 
 use crate::{
@@ -163,6 +163,10 @@ impl SessionUser for Endpoint {
 
     fn receive(self: Arc<Self>, message: InstanceMessage) {
         self.receive_from_instance(message);
+    }
+
+    fn fail_requests_of_other_slots(&self, slot: InstanceSlot) {
+        self.active_sessions.fail_requests_of_other_slots(slot);
     }
 
     fn check_sessions(self: Arc<Self>) {

@@ -41,6 +41,9 @@ impl InstanceLease {
             }
             tracing::warn!(%id, "the lease of this instance has expired; joining again");
             (id, inbox) = self.join_again().await;
+            for user in self.users.all() {
+                user.fail_requests_of_other_slots(id.slot);
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use turnbuckle_server::{Context, Elicitation, SamplingBuilder, Server, Tool};
 
 use super::test_registry::TwoInstances;
@@ -207,6 +207,22 @@ async fn a_response_that_cannot_be_stored_is_not_accepted() {
     assert!(rejected.header("retry-after").is_some());
     assert_eq!(accepted.status(), 202);
     assert_eq!(text(&stream.messages().await[0]), "Ada");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_request_fails_when_its_instance_has_joined_again() {
+    let instances = TwoInstances::new(server).in_session("2025-11-25").await;
+    let (stream, _) = call(&instances.first, "ask").await;
+
+    instances.registry.cut_off();
+    sleep(Duration::from_secs(25)).await;
+    instances.registry.reconnect();
+    let rest = timeout(Duration::from_secs(5), stream.messages()).await;
+
+    assert_eq!(instances.registry.joined().len(), 2);
+    let rest = rest.expect("the call does not wait for its timeout");
+    let result = &rest.last().unwrap()["result"];
+    assert_eq!(result["isError"], true, "{rest:?}");
 }
 
 #[tokio::test(start_paused = true)]
