@@ -58,6 +58,8 @@ pub(super) struct Endpoint {
     pub(super) change_fanout: ChangeFanout,
     pub(super) sweeper: ExpirySweeper,
     pub(super) session_refresher: SessionRefresher,
+    /// The requests to look for ended sessions since the running check began, and that of the check itself.
+    pub(super) session_checks: AtomicUsize,
     /// Identifies this endpoint as the sender of GET streams, by a random number.
     pub(super) sender: u64,
     /// The clients of HTTP+SSE, if it is enabled.
@@ -112,6 +114,7 @@ impl Endpoint {
             change_fanout: ChangeFanout::default(),
             sweeper: ExpirySweeper::default(),
             session_refresher: SessionRefresher::default(),
+            session_checks: AtomicUsize::new(0),
             sender: random_number(),
             http_sse: options
                 .http_sse

@@ -28,6 +28,7 @@ use crate::{
     lifecycle::session,
     middleware::SessionKey,
     request::{FinalResponse, RequestEvent, RunningRequest},
+    server::instance::in_time,
 };
 
 /// Responds to `initialize` and creates a session. An earlier session of the client is left to expire.
@@ -305,7 +306,7 @@ pub(crate) async fn store_update(
             let control = &active_session.endpoint.server.store_ref().control;
             let message = ControlMessage::SubscriptionsChanged { session };
             // Stored before the client gets its response, so that it is notified of every later change.
-            control.publish(message).await
+            Box::pin(in_time(control.publish(message))).await
         }
         outcome => outcome,
     };
@@ -350,8 +351,7 @@ async fn malformed_response(
     malformed: MalformedMessage,
 ) -> Response<ResponseBody> {
     let runtime = &active_session.session.runtime;
-    let is_awaited_elsewhere = |id| runtime.sender_elsewhere(id).is_some();
-    if runtime.is_awaiting(&malformed) || malformed.id.as_ref().is_some_and(is_awaited_elsewhere) {
+    if runtime.is_awaiting(&malformed) {
         let response = responses::rpc_error(StatusCode::BAD_REQUEST, None, &malformed.error);
         let failed = instances::fail_client_request(active_session, malformed).await;
         return failed.err().unwrap_or(response);

@@ -3,7 +3,7 @@
 //! A client sends its messages to any instance. A response or progress goes to the instance that sent the client request, a
 //! cancellation to the one that runs the call, and the end of a session to all.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use ::http::Response as HttpResponse;
 use bytes::Bytes;
@@ -22,6 +22,7 @@ use super::{ActiveSessionGuard, active::store_unavailable};
 use crate::{
     http::{body::ResponseBody, endpoint::Endpoint, stream::forwarding},
     lifecycle::{runtime::SessionRuntime, session::NotificationEffect},
+    server::instance::in_time,
 };
 
 /// Maximum length of the id of a call that is cancelled at another instance, in bytes.
@@ -106,7 +107,7 @@ async fn send_to(
         session: active.session_id,
         message: message.into(),
     };
-    match instances.send(slot, message).await {
+    match in_time(instances.send(slot, message)).await {
         Ok(true) => {}
         Ok(false) => tracing::debug!(
             slot = slot.number(),
@@ -152,21 +153,40 @@ impl Endpoint {
         }
     }
 
-    /// Closes active sessions that no longer exist.
+    /// Closes active sessions that no longer exist. A check that runs is repeated afterwards.
     pub(super) fn check_active_sessions(self: &Arc<Self>) {
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
+        if self.session_checks.fetch_add(1, Ordering::SeqCst) > 0 {
+            return;
+        }
         let endpoint = self.clone();
         runtime.spawn(async move {
-            let sessions = &endpoint.server.store_ref().sessions;
-            for session in endpoint.active_sessions.ids() {
-                if matches!(sessions.load(&session).await, Ok(None)) {
-                    endpoint.active_sessions.close(&session);
-                    endpoint.end_session_here(session);
+            loop {
+                let requested = endpoint.session_checks.load(Ordering::SeqCst);
+                endpoint.close_ended_sessions().await;
+                let all_done = endpoint.session_checks.compare_exchange(
+                    requested,
+                    0,
+                    Ordering::SeqCst,
+                    Ordering::SeqCst,
+                );
+                if all_done.is_ok() {
+                    return;
                 }
             }
         });
+    }
+
+    async fn close_ended_sessions(&self) {
+        let sessions = &self.server.store_ref().sessions;
+        for session in self.active_sessions.ids() {
+            if matches!(sessions.load(&session).await, Ok(None)) {
+                self.active_sessions.close(&session);
+                self.end_session_here(session);
+            }
+        }
     }
 }
 
