@@ -52,7 +52,7 @@ fn assert_round_trip(entries: &[RecordedEntry]) {
     assert_eq!(again.entries, entries);
 }
 
-/// Neither the entries nor the lines of the input as output show a secret.
+/// No message shows a secret, whether it is an entry or a line of the input. Tests of the crate check the other entries.
 fn assert_redacted(entries: &[RecordedEntry], bytes: &[u8]) {
     let rules = RedactionRules::new()
         .key("hide")

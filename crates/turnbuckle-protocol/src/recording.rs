@@ -26,6 +26,7 @@ mod candidates;
 mod content;
 mod correlation;
 mod entry;
+mod named_values;
 mod reader;
 mod redaction;
 mod secret_names;

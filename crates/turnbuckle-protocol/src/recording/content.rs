@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
-    jsonrpc::{self, RawObject},
+    jsonrpc::{self, Incoming, RawObject},
     recording::MessageSide,
 };
 
@@ -57,14 +57,13 @@ pub struct RecordedMessage(Box<RawValue>);
 impl RecordedMessage {
     /// Copies a message. Returns `None` if the bytes are not a JSON-RPC message.
     ///
-    /// Line ends between tokens become spaces. A response that is malformed, or a request with a readable id, is a
-    /// message too.
+    /// Line ends between tokens become spaces. A malformed message, or a batch with one, is not a message: it may be
+    /// other JSON, in which secrets are redacted by their names.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        if let Err(malformed) = jsonrpc::parse(bytes)
-            && !malformed.is_response()
-            && malformed.id.is_none()
-        {
-            return None;
+        match jsonrpc::parse(bytes).ok()? {
+            Incoming::One(_) => {}
+            Incoming::Batch(entries) if entries.iter().all(Result::is_ok) => {}
+            Incoming::Batch(_) => return None,
         }
         Self::from_json(std::str::from_utf8(bytes).ok()?)
     }
@@ -421,7 +420,7 @@ impl AnomalyEntry {
 pub struct GapEntry {
     /// The number of missing entries, as far as it is known.
     pub dropped: u64,
-    /// The reason: `queue`, `entry`, `file` or `memory`.
+    /// The reason: `queue`, `entry`, `body`, `encoding`, `file` or `memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

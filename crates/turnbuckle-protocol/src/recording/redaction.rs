@@ -9,10 +9,14 @@ use std::{
     sync::Arc,
 };
 
+use percent_encoding::percent_decode_str;
+
 use crate::{
+    codec::headers,
     jsonrpc::{ScanError, Scanner, Span, string_value, unescape},
     recording::{
         EntryKind, RecordedMessage, RecordedText, RedactedValue,
+        named_values::{name_before, replace_named_values},
         secret_names::{
             has_bearer_token, has_secret_word, is_secret_header, is_secret_parameter,
             replace_in_url, replace_in_words,
@@ -113,6 +117,40 @@ impl RedactionRules {
         is_secret_parameter(name) || self.is_key(name) || self.is_key(option)
     }
 
+    /// Returns whether an argument is `NAME=VALUE` or `NAME: VALUE` with the name of a secret.
+    fn is_named_argument(&self, text: &str) -> bool {
+        let is_named = |separator| {
+            let pair = text.split_once(separator);
+            pair.is_some_and(|(name, _)| !name.contains("://") && self.is_parameter(name.trim()))
+        };
+        is_named('=') || is_named(':')
+    }
+
+    /// Returns whether a text has the name of a secret before any `=` or `:`.
+    fn has_named_value(&self, text: &str) -> bool {
+        let mut separators = text.match_indices(['=', ':']);
+        separators.any(|(at, _)| self.is_secret_name(name_before(&text[..at])))
+    }
+
+    /// Returns whether a name is that of a secret even in running text.
+    fn is_secret_name(&self, name: &str) -> bool {
+        has_secret_word(name) || self.is_key(name.trim_start_matches('-'))
+    }
+
+    /// Returns whether a pattern matches a URL, or a part of it.
+    fn matches_pattern_in_url(&self, url: &str) -> bool {
+        if self.patterns.is_empty() {
+            return false;
+        }
+        let decoded = percent_decode_str(url).decode_utf8_lossy();
+        let matches_part = |text: &str| {
+            let mut parts = text.split(['/', '?', '#', '&', ';', '=', ':', '@', ',']);
+            parts.any(|part| !part.is_empty() && self.matches_pattern(part))
+        };
+        let is_match = |text: &str| self.matches_pattern(text) || matches_part(text);
+        is_match(url) || is_match(&decoded)
+    }
+
     fn matches_pattern(&self, text: &str) -> bool {
         self.patterns.iter().any(|pattern| (pattern.0)(text))
     }
@@ -162,6 +200,8 @@ fn unescape_segment(segment: &str) -> Option<String> {
 }
 
 /// Redacts the entries of one recording.
+///
+/// Entries may be redacted already: their placeholders stay, and new numbers are above those seen so far.
 #[derive(Debug, Default)]
 pub struct Redactor {
     rules: RedactionRules,
@@ -186,6 +226,7 @@ impl Redactor {
     pub fn redact(&mut self, kind: &mut EntryKind) {
         match kind {
             EntryKind::Message(entry) => {
+                self.numbers.skip_placeholders(entry.message.as_str());
                 let redacted = match self.redact_json(entry.message.as_str(), JsonContent::Message)
                 {
                     Ok(None) => return,
@@ -229,10 +270,16 @@ impl Redactor {
 
     fn redact_headers(&mut self, headers: &mut [(String, RecordedText)]) {
         for (name, value) in headers {
-            if self.rules.is_key(name) || self.rules.may_repeat_secret(name) {
+            let has_secret = |text: &str| self.rules.matches_pattern(text);
+            let is_secret_argument = value.as_str().is_some_and(
+                |text| matches!(headers::decode(text), Ok(Cow::Owned(text)) if has_secret(&text)),
+            );
+            let is_secret = self.rules.is_key(name) || self.rules.may_repeat_secret(name);
+            if is_secret || is_secret_argument {
                 self.replace(value);
             } else if value.as_str().is_some_and(|text| text.contains("://")) {
                 self.redact_url(value);
+                self.redact_named_values(value);
             } else {
                 self.redact_output(value);
             }
@@ -250,13 +297,12 @@ impl Redactor {
                 self.replace(argument);
                 continue;
             }
-            let named = |separator| {
-                let (name, _) = text.split_once(separator)?;
-                self.rules.is_parameter(name.trim()).then_some(())
-            };
-            if text.contains("://") {
+            if self.rules.is_named_argument(&text) {
+                self.replace(argument);
+            } else if text.contains("://") {
                 self.redact_url(argument);
-            } else if named('=').or(named(':')).is_some() {
+                self.redact_named_values(argument);
+            } else if self.rules.has_named_value(&text) {
                 self.replace(argument);
             } else {
                 is_value = text.starts_with('-') && self.rules.is_parameter(&text);
@@ -267,8 +313,9 @@ impl Redactor {
 
     fn redact_url(&mut self, url: &mut RecordedText) {
         let RecordedText::Text(text) = url else {
-            return;
+            return self.skip_number(url);
         };
+        self.numbers.skip_placeholders(text);
         let (rules, numbers) = (&self.rules, &mut self.numbers);
         let redacted = replace_in_url(
             text,
@@ -277,6 +324,9 @@ impl Redactor {
         );
         if let Cow::Owned(redacted) = redacted {
             *text = redacted;
+        }
+        if self.rules.matches_pattern_in_url(text) {
+            self.replace(url);
         }
     }
 
@@ -289,33 +339,54 @@ impl Redactor {
     /// Redacts text that is not a message, but may contain JSON.
     fn redact_output(&mut self, output: &mut RecordedText) {
         let RecordedText::Text(text) = output else {
-            return;
+            return self.skip_number(output);
         };
-        if self.rules.matches_pattern(text) || has_bearer_token(text) {
-            return self.replace(output);
-        }
-        match self.redact_json(text, JsonContent::Output) {
-            Ok(Some(redacted)) => *output = RecordedText::Text(redacted),
-            Ok(None) => {}
-            Err(_) if self.rules.mentions_key(text) => self.replace(output),
-            Err(_) => self.redact_words(text),
+        self.numbers.skip_placeholders(text);
+        if let Some(redacted) = self.redacted_output(text) {
+            *output = redacted;
         }
     }
 
-    fn redact_words(&mut self, text: &mut String) {
+    /// Returns the text without its secrets, or `None` if it has none.
+    fn redacted_output(&mut self, text: &str) -> Option<RecordedText> {
+        if self.rules.matches_pattern(text) || has_bearer_token(text) {
+            return Some(self.redacted(text));
+        }
+        match self.redact_json(text, JsonContent::Output) {
+            Ok(redacted) => redacted.map(RecordedText::Text),
+            Err(_) if self.rules.mentions_key(text) => Some(self.redacted(text)),
+            Err(_) => self.redact_words(text).map(RecordedText::Text),
+        }
+    }
+
+    /// Returns the text without the secrets of its URLs and its named values, or `None` if it has none.
+    fn redact_words(&mut self, text: &str) -> Option<String> {
         let Self { rules, numbers } = self;
         let numbers = RefCell::new(numbers);
         let number = |value: &str| numbers.borrow_mut().number(value);
         let is_secret =
             |name: &str, value: &str| rules.is_parameter(name) || rules.matches_pattern(value);
-        let redacted = replace_in_words(
+        let replaced = replace_in_words(text, |word| {
+            let redacted = replace_in_url(word, is_secret, number);
+            matches!(redacted, Cow::Owned(_)).then(|| redacted.into_owned())
+        });
+        let named = replace_named_values(&replaced, |name| rules.is_secret_name(name), number);
+        match (named, &replaced) {
+            (Cow::Owned(redacted), _) => Some(redacted),
+            (Cow::Borrowed(_), Cow::Owned(redacted)) => Some(redacted.clone()),
+            (Cow::Borrowed(_), Cow::Borrowed(_)) => None,
+        }
+    }
+
+    fn redact_named_values(&mut self, value: &mut RecordedText) {
+        let RecordedText::Text(text) = value else {
+            return;
+        };
+        let (rules, numbers) = (&self.rules, &mut self.numbers);
+        let redacted = replace_named_values(
             text,
-            |word| match replace_in_url(word, is_secret, number) {
-                Cow::Owned(redacted) => Some(redacted),
-                Cow::Borrowed(_) => None,
-            },
-            has_secret_word,
-            number,
+            |name| rules.is_secret_name(name),
+            |value| numbers.number(value),
         );
         if let Cow::Owned(redacted) = redacted {
             *text = redacted;
@@ -329,26 +400,43 @@ impl Redactor {
         }
         let Some(bytes) = entry.bytes() else { return };
         let text = String::from_utf8_lossy(&bytes);
-        let is_secret = self.rules.matches_pattern(&text)
-            || has_bearer_token(&text)
-            || self.rules.mentions_key(&text);
-        if is_secret {
-            let number = self.numbers.number(&text);
+        if let Some(redacted) = self.redacted_output(&text) {
             entry.base64 = None;
-            entry.text = Some(RecordedText::Redacted(RedactedValue { number }));
+            entry.text = Some(redacted);
+        }
+    }
+
+    fn redacted(&mut self, text: &str) -> RecordedText {
+        let number = self.numbers.number(text);
+        RecordedText::Redacted(RedactedValue { number })
+    }
+
+    /// Leaves a value that is already redacted, and its number for that value.
+    fn skip_number(&mut self, value: &RecordedText) {
+        if let RecordedText::Redacted(value) = value {
+            self.numbers.skip(value.number);
         }
     }
 
     fn replace(&mut self, value: &mut RecordedText) {
-        if let RecordedText::Text(text) = value {
-            let number = self.numbers.number(text);
-            *value = RecordedText::Redacted(RedactedValue { number });
+        match value {
+            RecordedText::Text(text) => *value = self.redacted(text),
+            RecordedText::Redacted(_) => self.skip_number(value),
         }
     }
 
     /// Returns the JSON text in the place of a value.
     fn placeholder(&mut self, value: &str) -> String {
         format!(r#"{{"$redacted":{}}}"#, self.numbers.number(value))
+    }
+
+    /// Returns the JSON text in the place of a string of output, or `None` if it has no secret.
+    fn redact_string(&mut self, text: &str) -> Option<String> {
+        if self.rules.mentions_key(text) || has_bearer_token(text) {
+            return Some(self.placeholder(text));
+        }
+        let redacted = self.redact_words(text)?;
+        Some(serde_json::Value::String(redacted).to_string())
     }
 
     /// Returns the JSON text with redacted values, or `None` if it has none. All other bytes stay.
@@ -375,12 +463,21 @@ impl Redactor {
         }
         let mut out = String::with_capacity(json.len());
         let mut end = 0;
-        for span in search.found {
+        for (span, extent) in search.found {
             let value = &json[span.start..span.end];
             let text = string_value(value).unwrap_or(Cow::Borrowed(value));
-            out.push_str(&json[end..span.start]);
-            out.push_str(&self.placeholder(&text));
-            end = span.end;
+            let redacted = match extent {
+                SecretExtent::Value => Some(self.placeholder(&text)),
+                SecretExtent::Words => self.redact_string(&text),
+            };
+            if let Some(redacted) = redacted {
+                out.push_str(&json[end..span.start]);
+                out.push_str(&redacted);
+                end = span.end;
+            }
+        }
+        if end == 0 {
+            return Ok(None);
         }
         out.push_str(&json[end..]);
         Ok(Some(out))
@@ -402,14 +499,22 @@ struct SecretSearch<'a, 'r> {
     content: JsonContent,
     path: Vec<Cow<'a, str>>,
     is_batch: bool,
-    found: Vec<Span>,
+    found: Vec<(Span, SecretExtent)>,
+}
+
+/// How much of a value is secret.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SecretExtent {
+    /// The whole value.
+    Value,
+    /// Words of a string, if any.
+    Words,
 }
 
 impl<'a> SecretSearch<'a, '_> {
     fn visit_value(&mut self, scanner: &mut Scanner<'a>) -> Result<(), ScanError> {
         if self.rules.is_pointed_at(&self.path, self.is_batch) {
-            self.found.push(scanner.skip_value(0)?);
-            return Ok(());
+            return self.visit_secret(scanner);
         }
         match scanner.peek() {
             Some(b'{') => self.visit_object(scanner),
@@ -417,12 +522,25 @@ impl<'a> SecretSearch<'a, '_> {
             _ => {
                 let span = scanner.skip_value(0)?;
                 let text = string_value(scanner.slice(span));
-                if text.is_some_and(|text| self.rules.matches_pattern(&text)) {
-                    self.found.push(span);
+                if let Some(text) = text {
+                    if self.rules.matches_pattern(&text) {
+                        self.found.push((span, SecretExtent::Value));
+                    } else if self.content == JsonContent::Output {
+                        self.found.push((span, SecretExtent::Words));
+                    }
                 }
                 Ok(())
             }
         }
+    }
+
+    /// A value that is already redacted stays.
+    fn visit_secret(&mut self, scanner: &mut Scanner<'a>) -> Result<(), ScanError> {
+        let span = scanner.skip_value(0)?;
+        if !is_placeholder(scanner.slice(span)) {
+            self.found.push((span, SecretExtent::Value));
+        }
+        Ok(())
     }
 
     fn visit_object(&mut self, scanner: &mut Scanner<'a>) -> Result<(), ScanError> {
@@ -431,7 +549,7 @@ impl<'a> SecretSearch<'a, '_> {
             let name = unescape(scanner.slice(name.span));
             let is_secret_output = self.content == JsonContent::Output && has_secret_word(&name);
             if is_secret_output || self.rules.is_key(&name) {
-                self.found.push(scanner.skip_value(0)?);
+                self.visit_secret(scanner)?;
             } else {
                 self.path.push(name);
                 self.visit_value(scanner)?;
@@ -456,6 +574,14 @@ impl<'a> SecretSearch<'a, '_> {
     }
 }
 
+/// Returns whether JSON text is the place of a redacted value.
+fn is_placeholder(json: &str) -> bool {
+    let number = json
+        .strip_prefix(r#"{"$redacted":"#)
+        .and_then(|rest| rest.strip_suffix('}'));
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Numbers redacted values. Stores only hashes of them, with random keys.
 #[derive(Debug, Default)]
 struct ValueNumbers {
@@ -465,6 +591,26 @@ struct ValueNumbers {
 }
 
 impl ValueNumbers {
+    /// Continues above the numbers of the placeholders in a text, which another redactor wrote.
+    fn skip_placeholders(&mut self, text: &str) {
+        const NAME: &str = "$redacted";
+        for (at, name) in text.match_indices(NAME) {
+            let rest = text[at + name.len()..].trim_start_matches(['"', '\\', ':', ' ']);
+            let end = rest.find(|ch: char| !ch.is_ascii_digit());
+            if let Ok(number) = rest[..end.unwrap_or(rest.len())].parse() {
+                self.skip(number);
+            }
+        }
+    }
+
+    /// Continues above a number, unless it is so high that a peer must have made it up.
+    fn skip(&mut self, number: u64) {
+        const MAX_SKIPPED: u64 = 1 << 48;
+        if number <= MAX_SKIPPED {
+            self.last = self.last.max(number);
+        }
+    }
+
     /// Returns the number of a value: that of an equal earlier value, or the next one.
     fn number(&mut self, value: &str) -> u64 {
         let hash = self.hashers.each_ref().map(|hasher| hasher.hash_one(value));

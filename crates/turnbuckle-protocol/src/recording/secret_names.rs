@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
+use super::named_values::is_placeholder;
+
 /// Headers that contain credentials.
 const SECRET_HEADERS: [&str; 6] = [
     "authorization",
@@ -15,11 +17,16 @@ const SECRET_HEADERS: [&str; 6] = [
 ];
 
 /// Words that mark the name of a secret parameter, in lower case with underscores.
-const SECRET_WORDS: [&str; 9] = [
+const SECRET_WORDS: [&str; 14] = [
     "token",
     "secret",
     "password",
     "passwd",
+    "passphrase",
+    "pwd",
+    "credential",
+    "private_key",
+    "privatekey",
     "api_key",
     "apikey",
     "session",
@@ -61,31 +68,22 @@ pub(super) fn has_secret_word(name: &str) -> bool {
 fn normalized(name: &str) -> String {
     let name = percent_decode_str(name).decode_utf8_lossy();
     let name = name.trim_start_matches('-').to_ascii_lowercase();
-    name.replace('-', "_")
+    name.replace(['-', ' '], "_")
 }
 
-/// Rewrites the secrets of running text: those of URLs, and words such as `token=VALUE` if `is_secret` returns true for
-/// the name.
+/// Rewrites the words of a text that have a URL.
 pub(super) fn replace_in_words<'t>(
     text: &'t str,
     mut replace_url: impl FnMut(&str) -> Option<String>,
-    mut is_secret: impl FnMut(&str) -> bool,
-    mut number: impl FnMut(&str) -> u64,
 ) -> Cow<'t, str> {
-    if !text.contains('=') && !text.contains("://") {
+    if !text.contains("://") {
         return Cow::Borrowed(text);
     }
     let mut out = String::new();
     let mut is_changed = false;
     for part in text.split_inclusive(char::is_whitespace) {
         let word = part.trim_end();
-        let replaced = if word.contains("://") {
-            replace_url(word)
-        } else {
-            let pair = word.split_once('=').filter(|(_, value)| !value.is_empty());
-            let pair = pair.filter(|(name, _)| is_secret(name));
-            pair.map(|(name, value)| format!("{name}=$redacted:{}", number(value)))
-        };
+        let replaced = word.contains("://").then(|| replace_url(word)).flatten();
         is_changed |= replaced.is_some();
         out.push_str(replaced.as_deref().unwrap_or(word));
         out.push_str(&part[word.len()..]);
@@ -127,19 +125,23 @@ pub(super) fn replace_in_url<'u>(
         let end = url[start..]
             .find(['/', '?', '#'])
             .map_or(url.len(), |end| start + end);
-        if let Some(at) = url[start..end].rfind('@') {
+        let credentials = url[start..end].rfind('@');
+        let credentials = credentials.filter(|at| !is_placeholder(&url[start..start + at]));
+        if let Some(at) = credentials {
             let secret = &url[start..start + at];
             out = format!("{}$redacted:{}", &url[..start], number(secret));
             rest = &url[start + at..];
         }
     }
     let mut is_changed = !out.is_empty();
-    let parameters = rest.find(['?', '#']).map_or(rest.len(), |at| at + 1);
+    let parameters = rest.find(['?', '#', ';']).map_or(rest.len(), |at| at + 1);
     out.push_str(&rest[..parameters]);
     for part in rest[parameters..].split_inclusive(['&', ';', '#', '?']) {
         let text = part.trim_end_matches(['&', ';', '#', '?']);
         match text.split_once('=') {
-            Some((name, value)) if !value.is_empty() && is_secret(name, value) => {
+            Some((name, value))
+                if !value.is_empty() && !is_placeholder(value) && is_secret(name, value) =>
+            {
                 out.push_str(&format!("{name}=$redacted:{}", number(value)));
                 out.push_str(&part[text.len()..]);
                 is_changed = true;

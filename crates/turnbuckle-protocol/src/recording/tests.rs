@@ -88,11 +88,14 @@ fn what_is_not_a_message_is_noise() {
         "[]",
         "{\"a\":",
         "1",
+        r#"{"id":1,"access_token":"s3cret"}"#,
+        r#"[{"jsonrpc":"2.0","method":"a"},{"access_token":"s3cret"}]"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#,
     ] {
         assert_eq!(line(SERVER, text).name(), "noise", "{text}");
     }
     for text in [
-        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}"#,
         r#"[{"jsonrpc":"2.0","method":"a"}]"#,
     ] {
         assert_eq!(line(SERVER, text).name(), "message", "{text}");
@@ -293,6 +296,151 @@ fn tokens_in_output_are_always_redacted() {
         "  failed",
     ];
     assert!(kept.iter().all(|kept| text.contains(kept)), "{text}");
+}
+
+#[test]
+fn named_values_in_any_output_are_redacted() {
+    for text in [
+        r#"DEBUG {"access_token":"s3cret"}"#,
+        r#"  "access_token": "s3cret","#,
+        r#"{"access_token": "s3cret", "a"#,
+        "token: s3cret",
+        "API key = s3cret",
+        "password = 's3cret words'",
+        r#"password="two s3cret words""#,
+        r#"password="a\" s3cret""#,
+        "passphrase := s3cret",
+        "Authorization: Basic dTpzM2NyZXQ= s3cret",
+        "cookie: id=1; other=s3cret",
+        "token: Basic s3cret",
+        r#"{"msg":"GET https://h/?access_token=s3cret"}"#,
+        r#"{"msg":"sent password=s3cret"}"#,
+        r#"{"msg":"{\"access_token\":\"s3cret\"}"}"#,
+        r#"INFO "{\"access_token\":\"s3cret\"}""#,
+        r#"tokens: ["a", "s3cret"]"#,
+    ] {
+        let bytes = [text.as_bytes(), b" \xff"].concat();
+        for bytes in [text.as_bytes(), &bytes] {
+            let kind = EntryKind::Stderr(OutputEntry::new(SERVER, bytes));
+            let written = written(RedactionRules::new(), [kind.clone()]);
+            assert!(!written.contains("s3cret"), "{written}");
+            let recording = Recording::from_slice(written.as_bytes());
+            assert_ne!(
+                recording.entries.first().map(|entry| &entry.kind),
+                Some(&kind)
+            );
+            assert!(!written.contains("base64"), "{text}: {written}");
+        }
+    }
+}
+
+#[test]
+fn output_without_secrets_is_written_unchanged() {
+    for text in [
+        "session::connect took 5 ms",
+        "listening on http://127.0.0.1:80/mcp?page=2",
+        "level=info count=5 name=\"a b\"",
+        r#"{"msg":"at 12:30, a=b","n":1}"#,
+        "password=",
+    ] {
+        let kind = EntryKind::Stderr(OutputEntry::new(SERVER, text.as_bytes()));
+        let written = written(RedactionRules::new(), [kind]);
+        assert!(!written.contains("$redacted"), "{written}");
+    }
+}
+
+#[test]
+fn arguments_with_a_named_secret_are_redacted() {
+    for argument in [
+        "--env=GITHUB_TOKEN=s3cret",
+        "Server=h;User Id=sa;Password=s3cret",
+        "jdbc:sqlserver://h;password=s3cret",
+        "--api-token=abc://s3cret",
+        "--key=abc://s3cret",
+        "--passphrase=s3cret",
+        "DB_CREDENTIALS=s3cret",
+        "pwd=s3cret",
+        "postgres://h/db?sslmode=on&password=s3cret",
+    ] {
+        let kind = EntryKind::Open(OpenEntry::program([argument]));
+        let text = written(RedactionRules::new(), [kind]);
+        assert!(!text.contains("s3cret"), "{text}");
+    }
+    let plain = ["--volume=/code:/app", "https://tokens.example/a:b"];
+    let text = written(
+        RedactionRules::new(),
+        [EntryKind::Open(OpenEntry::program(plain))],
+    );
+    assert!(!text.contains("$redacted"), "{text}");
+}
+
+#[test]
+fn patterns_apply_to_urls_and_encoded_headers() {
+    let mut request = RequestEntry::new(1, "GET", "/users/sk-s3cret/a");
+    request.add_header("Referer", "https://h/sk%2Ds3cret");
+    // `sk-s3cret` and a line end.
+    request.add_header("X-Name", "=?base64?c2stczNjcmV0Cg==?=");
+    let open = OpenEntry::program(["https://h/sk-s3cret/a", "abc://sk-s3cret"]);
+    let rules = RedactionRules::new().pattern(|text| text.starts_with("sk-"));
+
+    let text = written(rules, [EntryKind::Request(request), EntryKind::Open(open)]);
+
+    for secret in ["s3cret", "sk%2D", "c2stczNjcmV0"] {
+        assert!(!text.contains(secret), "{text}");
+    }
+}
+
+#[test]
+fn placeholders_keep_their_numbers_when_an_entry_is_redacted_again() {
+    let mut request =
+        RequestEntry::new(1, "GET", "https://$redacted:4@h/?access_token=$redacted:3");
+    request.add_header(
+        "Authorization",
+        RecordedText::Redacted(RedactedValue { number: 5 }),
+    );
+    let message = r#"{"jsonrpc":"2.0","method":"m","params":{"pin":{"$redacted":7},"PIN":"a"}}"#;
+    let hostile = r#"{"jsonrpc":"2.0","method":"m","params":{"a":{"$redacted":18446744073709551615},"pin":{"$redacted":1,"b":2}}}"#;
+    let rules = RedactionRules::new().key("pin");
+
+    let stderr = EntryKind::Stderr(OutputEntry::new(SERVER, b"token=$redacted:2 secret=a"));
+    let kinds = [
+        EntryKind::Request(request),
+        line(CLIENT, message),
+        line(CLIENT, hostile),
+        stderr,
+    ];
+    let text = written(rules, kinds);
+
+    assert!(
+        text.contains("https://$redacted:4@h/?access_token=$redacted:3"),
+        "{text}"
+    );
+    assert!(
+        text.contains(r#"["Authorization",{"$redacted":5}]"#),
+        "{text}"
+    );
+    assert!(
+        text.contains(r#"{"pin":{"$redacted":7},"PIN":{"$redacted":8}}"#),
+        "{text}"
+    );
+    assert!(text.contains(r#""pin":{"$redacted":9}"#), "{text}");
+    assert!(
+        text.contains("token=$redacted:2 secret=$redacted:8"),
+        "{text}"
+    );
+}
+
+#[test]
+fn json_that_is_not_a_message_is_redacted_by_names() {
+    for text in [
+        r#"{"id":1,"access_token":"s3cret"}"#,
+        r#"[{"access_token":"s3cret"}]"#,
+        r#"[{"jsonrpc":"2.0","method":"a"},{"id":1,"refresh_token":"s3cret"}]"#,
+        r#"{"result":{},"id_token":"s3cret"}"#,
+    ] {
+        let text = written(RedactionRules::new(), [line(SERVER, text)]);
+        assert!(!text.contains("s3cret"), "{text}");
+    }
 }
 
 #[test]
