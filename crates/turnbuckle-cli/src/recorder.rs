@@ -5,12 +5,14 @@
 //! entries ([`streams`]) and writes the file.
 
 mod file;
+mod host_check;
 mod http_relay;
 mod sink;
 mod stdio_relay;
 mod streams;
 
 pub(crate) use file::RecordingFile;
+pub(crate) use host_check::HostCheck;
 pub(crate) use http_relay::{HttpRelay, bind};
 pub(crate) use sink::RecordingSink;
 pub(crate) use stdio_relay::{ProgramExit, relay_program};

@@ -10,7 +10,9 @@ use crate::{
     context::CommandContext,
     error::{CliError, Result, warning},
     listener::ListenAddress,
-    recorder::{HttpRelay, ProgramExit, RecordingFile, RecordingSink, bind, relay_program},
+    recorder::{
+        HostCheck, HttpRelay, ProgramExit, RecordingFile, RecordingSink, bind, relay_program,
+    },
 };
 
 /// The default port of the relay.
@@ -37,8 +39,8 @@ pub(crate) struct RecordCommand {
 
     /// Write to this file, or to a new one in this directory
     ///
-    /// By default, a file in the current directory that is named after the server and the time. An existing file is
-    /// replaced.
+    /// By default, a file in the current directory that is named after the server and the time. If the file exists, a number
+    /// is added to the name.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -52,6 +54,10 @@ pub(crate) struct RecordCommand {
     /// Listen on this address [default: 127.0.0.1:8322]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address, conflicts_with = "command")]
     listen: Option<ListenAddress>,
+
+    /// Accept requests for this host name or address; repeatable
+    #[arg(long = "allow-host", value_name = "HOST", conflicts_with = "command")]
+    hosts: Vec<String>,
 
     /// Allow other machines to connect
     #[arg(long, conflicts_with = "command")]
@@ -121,10 +127,12 @@ impl RecordCommand {
         }
         let listener = bind(*address).await?;
         let bound = listener.local_addr()?;
+        let hosts = HostCheck::new(bound, &self.hosts)
+            .map_err(|error| CliError::could_not_run(format!("`--allow-host`: {error}")))?;
         let name = parsed.authority.host.to_string();
         let file = RecordingFile::create(self.output.as_deref(), &name, "http", context)?;
         let sink = RecordingSink::start(file.file, file.header, writer)?;
-        let relay = HttpRelay::new(url, sink.clone())?.allow_any_host(is_open);
+        let relay = HttpRelay::new(url, hosts, sink.clone())?;
         let path = format!("{}{}", parsed.path, parsed.query);
         context.ui.print(&format!(
             "relaying http://{bound}{path} to {}\nrecording to {}\n",

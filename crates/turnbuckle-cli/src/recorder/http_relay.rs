@@ -1,7 +1,7 @@
 //! Relays HTTP between clients and one server.
 //!
 //! Each connection of a client gets its own connection to the server. Methods, paths, headers, statuses and bodies are
-//! passed on as they arrive; only `Host` is replaced, and headers of a single connection (RFC 9110 §7.6.1) are left out.
+//! passed on as they arrive; only `Host` and `Accept-Encoding` are replaced, and headers of a single connection (RFC 9110 §7.6.1) are left out.
 
 use std::{
     convert::Infallible,
@@ -12,13 +12,13 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri,
-    header::{CONNECTION, CONTENT_TYPE, HOST, ORIGIN, TE, UPGRADE},
+    header::{ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HOST, TE, UPGRADE},
     request,
 };
 use http_body::{Body, Frame, SizeHint};
@@ -27,19 +27,21 @@ use hyper::{
     body::Incoming, client::conn::http1::SendRequest, server::conn::http1, service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{net::TcpListener, sync::Mutex};
+use tokio::{
+    net::TcpListener,
+    sync::{Mutex, Semaphore},
+    time::sleep,
+};
 use turnbuckle_client::http::HttpTarget;
 use turnbuckle_protocol::recording::{
     CloseEntry, EndEntry, EntryKind, HttpPhases, MessageSide, OpenEntry, RequestEntry,
     ResponseEntry,
 };
-use turnbuckle_text::{
-    error_chain,
-    url::{HostPort, HttpUrl},
-};
+use turnbuckle_text::{error_chain, url::HttpUrl};
 
 use super::{
     RecordingSink,
+    host_check::HostCheck,
     sink::StreamSink,
     streams::{BodyContent, RecordedStream},
 };
@@ -57,6 +59,13 @@ const CONNECTION_HEADERS: [HeaderName; 5] = [
     UPGRADE,
 ];
 
+/// The maximum number of connections; further ones wait.
+const MAX_CONNECTIONS: usize = 256;
+/// The time that a connection may be idle.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// The delay after a connection could not be accepted, such as while too many files are open.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+
 type RelayResponse = Response<Either<RecordedBody, Full<Bytes>>>;
 
 /// A relay to one server.
@@ -69,13 +78,12 @@ pub(crate) struct HttpRelay {
     sink: RecordingSink,
     exchanges: AtomicU64,
     connections: AtomicU64,
-    /// Whether other machines may connect, so that requests may name any host.
-    allows_any_host: bool,
+    hosts: HostCheck,
 }
 
 impl HttpRelay {
     /// Creates a relay to the server at a URL.
-    pub(crate) fn new(url: &str, sink: RecordingSink) -> Result<Self> {
+    pub(crate) fn new(url: &str, hosts: HostCheck, sink: RecordingSink) -> Result<Self> {
         let authority = authority(url)?;
         let host = HeaderValue::from_str(authority);
         Ok(Self {
@@ -85,32 +93,35 @@ impl HttpRelay {
             sink,
             exchanges: AtomicU64::new(0),
             connections: AtomicU64::new(0),
-            allows_any_host: false,
+            hosts,
         })
-    }
-
-    /// Sets whether requests may name any host. Otherwise they must name this machine, which stops DNS rebinding.
-    pub(crate) fn allow_any_host(mut self, allows: bool) -> Self {
-        self.allows_any_host = allows;
-        self
     }
 
     /// Accepts connections until a signal arrives.
     pub(crate) async fn serve(self, listener: TcpListener) -> Result {
         let relay = Arc::new(self);
         let mut signals = ShutdownSignals::new()?;
-        loop {
-            tokio::select! {
-                () = signals.recv() => return Ok(()),
-                accepted = listener.accept() => {
-                    // An error concerns one connection, such as one that was reset.
-                    if let Ok((stream, _)) = accepted {
-                        let _ = stream.set_nodelay(true);
-                        tokio::spawn(Arc::clone(&relay).serve_connection(stream));
-                    }
-                }
+        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let accept = async {
+            // The semaphore is never closed.
+            while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
+                let Ok((stream, _)) = listener.accept().await else {
+                    sleep(ACCEPT_RETRY_DELAY).await;
+                    continue;
+                };
+                let _ = stream.set_nodelay(true);
+                let served = Arc::clone(&relay).serve_connection(stream);
+                tokio::spawn(async move {
+                    served.await;
+                    drop(slot);
+                });
             }
+        };
+        tokio::select! {
+            () = signals.recv() => {}
+            () = accept => {}
         }
+        Ok(())
     }
 
     async fn serve_connection(self: Arc<Self>, stream: tokio::net::TcpStream) {
@@ -131,9 +142,9 @@ impl HttpRelay {
         };
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
+            .header_read_timeout(IDLE_TIMEOUT)
             .preserve_header_case(true)
             .auto_date_header(false)
-            .half_close(true)
             .serve_connection(TokioIo::new(stream), service);
         if let Err(error) = served.await {
             tracing::debug!(%error, "a relayed connection ended");
@@ -160,14 +171,17 @@ struct RelayedConnection {
 impl RelayedConnection {
     async fn relay_request(&self, request: Request<Incoming>) -> RelayResponse {
         let (mut parts, body) = request.into_parts();
-        if !self.relay.allows_any_host && !is_for_this_machine(&parts) {
-            let text = "this relay accepts only requests to a local host name\n";
+        if !self.relay.hosts.allows(&parts) {
+            let text = "this host or origin is not allowed; allow it with `--allow-host`\n";
             return error_response(StatusCode::FORBIDDEN, text.to_owned());
         }
         let exchange = self.record_request(&parts);
         let body = RecordedBody::new(body, exchange.body(MessageSide::Client, &parts.headers));
         remove_connection_headers(&mut parts.headers);
         parts.headers.insert(HOST, self.relay.host.clone());
+        // Secrets in a compressed body cannot be redacted.
+        let identity = HeaderValue::from_static("identity");
+        parts.headers.insert(ACCEPT_ENCODING, identity);
         parts.version = http::Version::HTTP_11;
         parts.uri = origin_form(&parts.uri);
         let request = Request::from_parts(parts, body);
@@ -193,6 +207,7 @@ impl RelayedConnection {
             number,
             started_at: Instant::now(),
             failure: None,
+            is_complete: false,
         };
         exchange.record(EntryKind::Request(request));
         exchange
@@ -284,28 +299,10 @@ fn origin_form(uri: &Uri) -> Uri {
     target.map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
-/// Returns whether `Host`, and `Origin` if there is one, name this machine.
-fn is_for_this_machine(parts: &request::Parts) -> bool {
-    let is_local = |text: &str| {
-        text.parse::<HostPort>()
-            .is_ok_and(|at| at.host.is_loopback())
-    };
-    let header = |name| {
-        parts
-            .headers
-            .get(name)
-            .map(|value: &HeaderValue| value.to_str())
-    };
-    let is_local_host = matches!(header(HOST), Some(Ok(host)) if is_local(host));
-    let is_local_origin = match header(ORIGIN) {
-        None => true,
-        Some(Ok(origin)) => {
-            let authority = origin.split_once("://");
-            authority.is_some_and(|(_, authority)| is_local(authority))
-        }
-        Some(Err(_)) => false,
-    };
-    is_local_host && is_local_origin
+/// Returns whether a body is compressed, or encoded in another way.
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
+    encodings.any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 fn text_of(value: &HeaderValue) -> String {
@@ -327,6 +324,8 @@ struct RelayedExchange {
     number: u64,
     started_at: Instant,
     failure: Option<String>,
+    /// Whether the whole response was passed on.
+    is_complete: bool,
 }
 
 impl RelayedExchange {
@@ -337,7 +336,11 @@ impl RelayedExchange {
         let stream = RecordedStream::Body {
             from,
             exchange: self.number,
-            content: BodyContent::from_media_type(media_type),
+            content: if is_encoded(headers) {
+                BodyContent::Encoded
+            } else {
+                BodyContent::from_media_type(media_type)
+            },
         };
         BodyCopy {
             stream: Some(self.sink.stream(self.connection, stream)),
@@ -358,7 +361,8 @@ impl Drop for RelayedExchange {
     fn drop(&mut self) {
         let end = match self.failure.take() {
             Some(reason) => EndEntry::failed(self.number, reason),
-            None => EndEntry::new(self.number),
+            None if self.is_complete => EndEntry::new(self.number),
+            None => EndEntry::failed(self.number, "interrupted before the end of the response"),
         };
         self.record(EntryKind::End(end));
     }
@@ -380,6 +384,9 @@ impl BodyCopy {
     /// Ends the body first, so that its message is recorded before the end of the exchange.
     fn end(&mut self) {
         self.stream = None;
+        if let Some(exchange) = &mut self.exchange {
+            exchange.is_complete = true;
+        }
         self.exchange = None;
     }
 }

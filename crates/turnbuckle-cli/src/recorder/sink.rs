@@ -37,6 +37,8 @@ struct SinkState {
     queued: Arc<AtomicUsize>,
     /// The items that did not fit since the last one that did.
     dropped: Arc<AtomicU64>,
+    /// The streams with an end that did not fit.
+    ended: Arc<Mutex<Vec<u64>>>,
     started_at: Instant,
     finished: Mutex<Option<Receiver<io::Result<()>>>>,
     streams: AtomicU64,
@@ -77,7 +79,7 @@ impl RecordingSink {
     ) -> io::Result<Self> {
         let (sender, items) = sync_channel(MAX_QUEUED_ITEMS);
         let (done, finished) = sync_channel(1);
-        let (queued, dropped) = (Arc::default(), Arc::default());
+        let (queued, dropped, ended) = (Arc::default(), Arc::default(), Arc::default());
         let mut recording = RecordingThread {
             output: BufWriter::new(output),
             writer,
@@ -85,6 +87,7 @@ impl RecordingSink {
             line: Vec::new(),
             queued: Arc::clone(&queued),
             dropped: Arc::clone(&dropped),
+            ended: Arc::clone(&ended),
         };
         thread::Builder::new()
             .name("recording".to_owned())
@@ -96,6 +99,7 @@ impl RecordingSink {
             sender: Mutex::new(Some(sender)),
             queued,
             dropped,
+            ended,
             started_at: Instant::now(),
             finished: Mutex::new(Some(finished)),
             streams: AtomicU64::new(0),
@@ -132,6 +136,10 @@ impl RecordingSink {
     fn queue(&self, conn: u64, content: QueuedContent) {
         let state = &self.0;
         let size = content.size();
+        let ended = match &content {
+            QueuedContent::EndStream(number) => Some(*number),
+            _ => None,
+        };
         let is_room = state.queued.fetch_add(size, Ordering::Relaxed) + size <= MAX_QUEUED_BYTES;
         let item = QueuedItem {
             t: state
@@ -151,6 +159,8 @@ impl RecordingSink {
                 .as_ref()
                 .is_some_and(|sender| sender.try_send(item).is_ok());
         if !is_queued {
+            // Before the drop is counted, so that the thread sees both.
+            lock(&state.ended).extend(ended);
             state.queued.fetch_sub(size, Ordering::Relaxed);
             state.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
         }
@@ -188,6 +198,7 @@ struct RecordingThread<W: Write> {
     line: Vec<u8>,
     queued: Arc<AtomicUsize>,
     dropped: Arc<AtomicU64>,
+    ended: Arc<Mutex<Vec<u64>>>,
 }
 
 impl<W: Write> RecordingThread<W> {
@@ -236,6 +247,9 @@ impl<W: Write> RecordingThread<W> {
             self.write_gap(t, dropped);
             // It is not known which streams the dropped items belonged to.
             self.decoders.values_mut().for_each(StreamDecoder::skip);
+            for number in lock(&self.ended).drain(..) {
+                self.decoders.remove(&number);
+            }
         }
         let (writer, line) = (&mut self.writer, &mut self.line);
         let mut write = |kind| writer.write(line, t, conn, kind);
@@ -332,6 +346,45 @@ mod tests {
                 _ => None,
             });
         assert!(gaps.sum::<u64>() >= 900, "{:?}", recording.entries.last());
+    }
+
+    #[test]
+    fn a_recorded_stream_is_released_even_if_its_end_was_dropped() {
+        let mut thread = RecordingThread {
+            output: BufWriter::new(Vec::new()),
+            writer: RecordingWriter::default(),
+            decoders: HashMap::new(),
+            line: Vec::new(),
+            queued: Arc::default(),
+            dropped: Arc::default(),
+            ended: Arc::default(),
+        };
+        let (sender, _items) = sync_channel(0);
+        // No item fits, because nothing receives.
+        let sink = RecordingSink(Arc::new(SinkState {
+            sender: Mutex::new(Some(sender)),
+            queued: Arc::default(),
+            dropped: Arc::default(),
+            ended: Arc::clone(&thread.ended),
+            started_at: Instant::now(),
+            finished: Mutex::new(None),
+            streams: AtomicU64::new(0),
+        }));
+        let stream = RecordedStream::Messages(MessageSide::Server);
+        let item = |dropped, content| QueuedItem {
+            t: 0,
+            conn: 1,
+            dropped,
+            content,
+        };
+        let opened = sink.stream(1, stream);
+        let other = opened.number + 1;
+        thread.add(item(0, QueuedContent::OpenStream(opened.number, stream)));
+
+        drop(opened);
+        thread.add(item(2, QueuedContent::OpenStream(other, stream)));
+
+        assert!(thread.decoders.keys().eq([&other]));
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub(crate) enum BodyContent {
     Events,
     /// A form, which usually has secrets. It is not recorded.
     Form,
+    /// Compressed. It is not recorded, because its secrets cannot be redacted.
+    Encoded,
     /// Anything else.
     Other,
 }
@@ -62,6 +64,8 @@ pub(super) enum StreamDecoder {
     Lines(LineCollector),
     Body(BodyCollector),
     Events(Box<EventCollector>),
+    /// A body that becomes a gap, and whether it has bytes.
+    Encoded(bool),
     Nothing,
 }
 
@@ -83,6 +87,7 @@ impl StreamDecoder {
                     Self::Body(BodyCollector::new(from, exchange, MAX_OTHER_BODY_BYTES))
                 }
                 BodyContent::Events => Self::Events(Box::new(EventCollector::new(from, exchange))),
+                BodyContent::Encoded => Self::Encoded(false),
                 BodyContent::Form => Self::Nothing,
             },
         }
@@ -92,9 +97,9 @@ impl StreamDecoder {
     pub(super) fn skip(&mut self) {
         match self {
             Self::Lines(lines) => lines.skip(),
-            Self::Body(body) => body.is_incomplete = true,
+            Self::Body(body) => body.skip("queue"),
             Self::Events(events) => events.skip(),
-            Self::Nothing => {}
+            Self::Encoded(_) | Self::Nothing => {}
         }
     }
 
@@ -103,6 +108,7 @@ impl StreamDecoder {
             Self::Lines(lines) => lines.read(bytes, write),
             Self::Body(body) => body.read(bytes),
             Self::Events(events) => events.read(bytes, write),
+            Self::Encoded(has_bytes) => *has_bytes |= !bytes.is_empty(),
             Self::Nothing => {}
         }
     }
@@ -111,7 +117,8 @@ impl StreamDecoder {
         match self {
             Self::Lines(lines) => lines.finish(write),
             Self::Body(body) => body.finish(write),
-            Self::Events(_) | Self::Nothing => {}
+            Self::Encoded(true) => write(EntryKind::Gap(GapEntry::new(1, "encoding"))),
+            Self::Events(_) | Self::Encoded(false) | Self::Nothing => {}
         }
     }
 }
@@ -182,7 +189,8 @@ pub(super) struct BodyCollector {
     exchange: u64,
     limit: usize,
     bytes: Vec<u8>,
-    is_incomplete: bool,
+    /// The reason why bytes are missing.
+    gap: Option<&'static str>,
 }
 
 impl BodyCollector {
@@ -192,25 +200,30 @@ impl BodyCollector {
             exchange,
             limit,
             bytes: Vec::new(),
-            is_incomplete: false,
+            gap: None,
         }
     }
 
     fn read(&mut self, bytes: &[u8]) {
-        if self.is_incomplete {
+        if self.gap.is_some() {
             return;
         }
         if self.bytes.len() + bytes.len() > self.limit {
-            self.bytes = Vec::new();
-            self.is_incomplete = true;
-            return;
+            let is_message = self.limit == MAX_ENTRY_BYTES;
+            return self.skip(if is_message { "entry" } else { "body" });
         }
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Drops the body.
+    fn skip(&mut self, reason: &'static str) {
+        self.bytes = Vec::new();
+        self.gap = Some(reason);
+    }
+
     fn finish(self, write: &mut impl FnMut(EntryKind)) {
-        if self.is_incomplete {
-            write(EntryKind::Gap(GapEntry::new(1, "entry")));
+        if let Some(reason) = self.gap {
+            write(EntryKind::Gap(GapEntry::new(1, reason)));
         } else if !self.bytes.is_empty() {
             let entry = EntryKind::from_line(self.from, &self.bytes);
             write(entry.in_exchange(self.exchange));
@@ -366,6 +379,32 @@ mod tests {
         let seen = entries(body, &[text.as_bytes()]);
 
         assert_eq!(seen, expected.map(|kind| kind.in_exchange(7)));
+    }
+
+    #[test]
+    fn a_recorded_body_that_is_compressed_becomes_a_gap() {
+        let body = RecordedStream::Body {
+            from: MessageSide::Server,
+            exchange: 1,
+            content: BodyContent::Encoded,
+        };
+        let gap = EntryKind::Gap(GapEntry::new(1, "encoding"));
+        assert_eq!(entries(body, &[b"\x1f\x8b", b"s3cret"]), [gap]);
+    }
+
+    #[test]
+    fn a_recorded_gap_has_the_reason_why_a_body_is_missing() {
+        let body = |media_type| RecordedStream::Body {
+            from: MessageSide::Server,
+            exchange: 1,
+            content: BodyContent::from_media_type(Some(media_type)),
+        };
+        let long = vec![b'x'; MAX_OTHER_BODY_BYTES + 1];
+        let gap = |reason| [EntryKind::Gap(GapEntry::new(1, reason))];
+
+        assert_eq!(entries(body("text/html"), &[&long]), gap("body"));
+        let missing: [&[u8]; 3] = [b"{", b"(gap)", b"}"];
+        assert_eq!(entries(body("application/json"), &missing), gap("queue"));
     }
 
     #[test]

@@ -199,8 +199,6 @@ fn a_killed_relay_ends_the_program() {
 #[test]
 fn a_real_conversation_is_recorded_in_order_without_secrets() {
     let sandbox = Sandbox::new();
-    // A file of another time, which others can read.
-    sandbox.write(FILE, "old");
     let relay = env!("CARGO_BIN_EXE_turnbuckle");
     let words = ["call", "forecast", "city=Oslo", "--"];
     let record = [relay, "record", "-o", FILE, "--redact", "re:Oslo"];
@@ -251,6 +249,20 @@ fn a_real_conversation_is_recorded_in_order_without_secrets() {
 }
 
 #[test]
+fn a_file_that_exists_is_kept() {
+    let sandbox = Sandbox::new();
+
+    for _ in 0..2 {
+        sandbox.run(&["record", "-o", FILE, "--", "sh", "-c", "exit"]);
+    }
+
+    for name in [FILE, "traffic-2.mcp.jsonl"] {
+        let file = fs::read(sandbox.path().join(name)).unwrap();
+        assert!(file.starts_with(b"{\"recording\""), "{name}");
+    }
+}
+
+#[test]
 fn without_a_name_each_recording_gets_its_own_file() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path().join("recordings")).unwrap();
@@ -279,8 +291,13 @@ struct HttpRelay {
 
 impl HttpRelay {
     fn start(sandbox: &Sandbox, upstream: &str) -> Self {
+        Self::start_with(sandbox, &[upstream])
+    }
+
+    fn start_with(sandbox: &Sandbox, words: &[&str]) -> Self {
+        let record = ["record", "-o", FILE, "--listen", "127.0.0.1:0"];
         let mut child = sandbox
-            .command(&["record", "-o", FILE, "--listen", "127.0.0.1:0", upstream])
+            .command(&[&record, words].concat())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -440,6 +457,64 @@ fn an_event_stream_passes_unbuffered_and_unchanged() {
 }
 
 #[test]
+fn a_compressed_response_is_passed_on_but_not_recorded() {
+    let sandbox = Sandbox::new();
+    let (url, requests) = scripted_server(|stream| {
+        let response = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: gzip\r\nContent-Length: 6\r\n\r\ns3cret";
+        stream.write_all(response.as_bytes()).unwrap();
+    });
+    let relay = HttpRelay::start(&sandbox, &url);
+    let mut client = relay.connect();
+
+    client
+        .write_all(b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut response = String::new();
+    client.read_to_string(&mut response).unwrap();
+    relay.stop();
+
+    assert!(response.ends_with("s3cret"), "{response}");
+    let request = requests.recv_timeout(EVENT_TIMEOUT).unwrap();
+    let request = request.to_ascii_lowercase();
+    assert!(
+        request.contains("accept-encoding: identity\r\n"),
+        "{request}"
+    );
+    let text = fs::read_to_string(sandbox.path().join(FILE)).unwrap();
+    assert!(!text.contains("s3cret"), "{text}");
+    assert!(text.contains(r#""reason":"encoding""#), "{text}");
+}
+
+#[test]
+fn a_client_that_leaves_during_a_response_closes_the_connection_to_the_server() {
+    let sandbox = Sandbox::new();
+    let (closed, is_closed) = mpsc::channel();
+    let (url, _requests) = scripted_server(move |stream| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n: a\n\r\n";
+        stream.write_all(head.as_bytes()).unwrap();
+        let _ = closed.send(stream.read(&mut [0]).unwrap_or_default());
+    });
+    let relay = HttpRelay::start(&sandbox, &url);
+    let mut client = relay.connect();
+    client
+        .write_all(b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
+    let mut received = Vec::new();
+    while !received.ends_with(b": a\n\r\n") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).unwrap();
+        received.push(byte[0]);
+    }
+
+    drop(client);
+
+    assert_eq!(is_closed.recv_timeout(EVENT_TIMEOUT), Ok(0));
+    relay.stop();
+    let text = fs::read_to_string(sandbox.path().join(FILE)).unwrap();
+    assert!(text.contains("interrupted before the end"), "{text}");
+}
+
+#[test]
 fn requests_to_other_hosts_are_rejected() {
     for headers in [
         "Host: evil.example",
@@ -447,7 +522,8 @@ fn requests_to_other_hosts_are_rejected() {
     ] {
         let sandbox = Sandbox::new();
         let (url, requests) = scripted_server(|_| {});
-        let relay = HttpRelay::start(&sandbox, &url);
+        let open = "--dangerously-allow-unauthenticated";
+        let relay = HttpRelay::start_with(&sandbox, &[open, &url]);
         let mut client = relay.connect();
 
         write!(client, "GET /mcp HTTP/1.1\r\n{headers}\r\n\r\n").unwrap();
