@@ -430,7 +430,7 @@ impl Redactor {
         format!(r#"{{"$redacted":{}}}"#, self.numbers.number(value))
     }
 
-    /// Returns the JSON text in the place of a string of output, or `None` if it has no secret.
+    /// Returns the JSON text in the place of a string of output, or `None` if it contains none.
     fn redact_string(&mut self, text: &str) -> Option<String> {
         if self.rules.mentions_key(text) || has_bearer_token(text) {
             return Some(self.placeholder(text));
