@@ -48,7 +48,8 @@ pub(crate) fn markdown(case: &Case) -> String {
     let absent: Vec<_> = case
         .absent
         .iter()
-        .map(|(peer, reason)| format!("{peer}: {reason}"))
+        // A reason can be a whole response.
+        .map(|(peer, reason)| format!("{peer}: {}", reason.lines().next().unwrap_or_default()))
         .collect();
     if !absent.is_empty() {
         let _ = writeln!(text, "Not measured: {}.\n", absent.join("; "));
@@ -205,7 +206,7 @@ mod tests {
                 row("bare", Role::Limit, 10.0, 50_000.0),
                 row("turnbuckle", Role::Ours, 11.0, 39_000.0),
             ],
-            absent: BTreeMap::from([("other".into(), "no node".into())]),
+            absent: BTreeMap::from([("other".into(), "no node\r\ndate: today".into())]),
         }
     }
 
