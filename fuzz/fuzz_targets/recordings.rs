@@ -25,9 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_links(&recording.entries);
 });
 
-fn read<'a>(
-    chunks: impl Iterator<Item = &'a [u8]>,
-) -> Vec<Result<RecordingLine, RecordingError>> {
+fn read<'a>(chunks: impl Iterator<Item = &'a [u8]>) -> Vec<Result<RecordingLine, RecordingError>> {
     let mut reader = RecordingReader::new(LIMIT);
     let mut lines = Vec::new();
     for mut chunk in chunks {
@@ -64,7 +62,12 @@ fn assert_redacted(entries: &[RecordedEntry], bytes: &[u8]) {
         writer.write(&mut out, entry.t, entry.conn, entry.kind.clone());
     }
     for line in bytes.split(|byte| *byte == b'\n') {
-        writer.write(&mut out, 0, 1, EntryKind::from_line(MessageSide::Client, line));
+        writer.write(
+            &mut out,
+            0,
+            1,
+            EntryKind::from_line(MessageSide::Client, line),
+        );
     }
     let redacted = Recording::from_slice(&out);
     assert_eq!(redacted.errors, []);

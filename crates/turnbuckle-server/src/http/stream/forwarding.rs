@@ -27,6 +27,7 @@ use crate::{
         endpoint::Endpoint,
         stream::{ChannelReader, ReadResult, ReaderEnd, SequencedEvent, StreamChannel},
     },
+    server::instance::in_time,
     sync::{GatedFuture, lock},
 };
 
@@ -108,7 +109,7 @@ impl ForwardedReader {
 
     async fn is_writer_alive(&self) -> Result<bool, StoreError> {
         let instances = &self.endpoint.server.store_ref().instances;
-        instances.is_alive(&self.writer).await
+        in_time(instances.is_alive(&self.writer)).await
     }
 
     async fn send_attach(&self, last: EventId) -> Result<bool, StoreError> {
@@ -118,7 +119,7 @@ impl ForwardedReader {
             reader: self.own,
         };
         let instances = &self.endpoint.server.store_ref().instances;
-        instances.send(self.writer.slot, message).await
+        in_time(instances.send(self.writer.slot, message)).await
     }
 
     /// Returns the next event as [`ChannelReader::poll_read`] does, and [`ReadResult::ReadLog`] when the writer has to be
@@ -368,7 +369,7 @@ impl StreamForwarder {
             end,
         };
         let instances = &endpoint.server.store_ref().instances;
-        match instances.send(self.to.slot, message).await {
+        match in_time(instances.send(self.to.slot, message)).await {
             Ok(is_received) => is_received,
             Err(error) => {
                 // The reader notices the gap, or looks into the log after a while.
@@ -386,7 +387,7 @@ impl StreamForwarder {
         };
         let instances = &endpoint.server.store_ref().instances;
         // Otherwise the connection of the other instance stays open until the stream ends.
-        let _ = instances.send(self.to.slot, message).await;
+        let _ = in_time(instances.send(self.to.slot, message)).await;
     }
 }
 

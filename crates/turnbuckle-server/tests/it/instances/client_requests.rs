@@ -129,12 +129,12 @@ async fn a_malformed_response_fails_the_call_at_the_other_instance() {
 
 #[tokio::test(start_paused = true)]
 async fn a_malformed_request_with_the_time_as_id_gets_its_error() {
-    let [here, _] = session("2025-11-25").await;
-    // Looks like the id of a client request: bit 40 is set.
+    let [_, there] = session("2025-11-25").await;
+    // Looks like the id of a client request of the other instance: bit 40 is set, and the slot is 0.
     let id = json!(1_790_000_000_000_i64);
 
     let malformed = json!({ "jsonrpc": "2.0", "id": id, "params": {} });
-    let rejected = here.post(&malformed).await;
+    let rejected = there.post(&malformed).await;
 
     assert_eq!(rejected.status(), 400);
     assert_eq!(rejected.json().await["id"], id);
