@@ -30,6 +30,11 @@ mod settings;
 mod shared;
 mod store;
 mod tasks;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "without_tls.rs"]
+mod tls;
 
 use connection::{join, script, url};
 pub use error::{InvalidStoreKeys, RedisStoreError};

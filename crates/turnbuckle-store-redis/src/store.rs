@@ -24,6 +24,7 @@ use crate::{
     sessions::RedisSessionStore,
     shared::Shared,
     tasks::RedisTaskStore,
+    tls,
     url::StoreUrl,
 };
 
@@ -59,9 +60,8 @@ impl RedisStore {
     ///
     /// As [`connect`](Self::connect).
     pub async fn connect_with(settings: RedisStoreSettings) -> Result<Self, RedisStoreError> {
-        if settings.url.tls && rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Fails only if another thread has just installed one.
-            let _ = rustls::crypto::ring::default_provider().install_default();
+        if settings.url.tls {
+            tls::install()?;
         }
         let address = settings.url.to_string();
         let connection = connection(&settings, Duration::ZERO);
