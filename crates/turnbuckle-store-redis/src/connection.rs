@@ -2,6 +2,11 @@
 
 pub(crate) mod join;
 pub(crate) mod script;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "connection/without_tls.rs"]
+pub(crate) mod tls;
 pub(crate) mod url;
 
 use std::{

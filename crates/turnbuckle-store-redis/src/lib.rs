@@ -30,13 +30,8 @@ mod settings;
 mod shared;
 mod store;
 mod tasks;
-#[cfg(feature = "tls")]
-mod tls;
-#[cfg(not(feature = "tls"))]
-#[path = "without_tls.rs"]
-mod tls;
 
-use connection::{join, script, url};
+use connection::{join, script, tls, url};
 pub use error::{InvalidStoreKeys, RedisStoreError};
 pub use settings::RedisStoreSettings;
 pub use store::RedisStore;

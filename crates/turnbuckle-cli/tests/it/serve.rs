@@ -356,7 +356,7 @@ fn config_errors_are_reported_with_their_line() {
       |
     2 | listen-on = "127.0.0.1:1"
       | ^^^^^^^^^
-    unknown field `listen-on`, expected one of `listen`, `data`, `database`, `database-file`, `half-life`, `roots`, `tools`, `quota`, `deadline`, `index-deadline`, `allow-hosts`, `http-sse`, `log-file`, `embeddings`, `authorization`, `limits`
+    unknown field `listen-on`, expected one of `listen`, `data`, `database`, `database-file`, `half-life`, `roots`, `tools`, `quota`, `deadline`, `index-deadline`, `allow-hosts`, `http-sse`, `store`, `state-key-file`, `log-file`, `embeddings`, `authorization`, `limits`
     --- exit 2
     "#);
     let seen = sandbox.run(&["serve", "--config", "missing.toml"]);

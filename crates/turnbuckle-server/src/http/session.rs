@@ -6,7 +6,9 @@ pub(super) mod limits;
 mod refresher;
 
 use std::{
+    future::poll_fn,
     sync::{Arc, Mutex},
+    task::{Poll, ready},
     time::Duration,
 };
 
@@ -18,6 +20,7 @@ pub(super) use active::{
 };
 pub(super) use refresher::SessionRefresher;
 use tokio::{
+    runtime::Handle,
     task::JoinHandle,
     time::{Instant, sleep},
 };
@@ -28,7 +31,7 @@ use super::{
     endpoint::{Endpoint, RequestHead},
     responses,
 };
-use crate::sync::lock;
+use crate::{request::BoxFuture, sync::lock};
 
 /// Responds to DELETE: ends a session, its running calls and its streams.
 pub(crate) async fn delete(endpoint: &Arc<Endpoint>, head: RequestHead) -> Response<ResponseBody> {
@@ -56,8 +59,27 @@ async fn remove(endpoint: Arc<Endpoint>, session_id: SessionId) -> Result<bool, 
 async fn run_to_end<T: Send + 'static>(
     operation: impl Future<Output = Result<T, StoreError>> + Send + 'static,
 ) -> Result<T, StoreError> {
-    let done = tokio::spawn(operation).await;
-    done.unwrap_or_else(|error| Err(StoreError::unavailable(error)))
+    let mut run = ContinuedOperation(Some(Box::pin(operation)));
+    poll_fn(|cx| {
+        let Some(operation) = &mut run.0 else {
+            return Poll::Pending;
+        };
+        let result = ready!(operation.as_mut().poll(cx));
+        run.0 = None;
+        Poll::Ready(result)
+    })
+    .await
+}
+
+/// An operation that a task continues if this is dropped before its end.
+struct ContinuedOperation<T: Send + 'static>(Option<BoxFuture<Result<T, StoreError>>>);
+
+impl<T: Send + 'static> Drop for ContinuedOperation<T> {
+    fn drop(&mut self) {
+        if let (Some(operation), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(operation);
+        }
+    }
 }
 
 /// Time between two sweeps.
