@@ -7,8 +7,11 @@ use std::{
     os::unix::fs::chown,
     path::{Path, PathBuf},
     process::Command,
+    thread,
+    time::{Duration, Instant},
 };
 
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::{
@@ -20,6 +23,9 @@ const PACKAGE: &str = "postgresql";
 
 /// The system user of the Debian package. The server refuses to run as root.
 const SYSTEM_USER: &str = "postgres";
+
+/// The longest wait for the shared memory of a killed server.
+const MEMORY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A PostgreSQL server that trusts every connection, with the superuser `postgres`.
 #[derive(Debug)]
@@ -103,11 +109,24 @@ impl PostgresServer {
         self.process.kill()
     }
 
-    /// Starts the server again at the same address; ends it first with `SIGTERM` if it runs.
+    /// Starts the server again at the same address; ends it first if it runs, and disconnects its clients.
     pub fn restart(&mut self) -> Result<(), StartError> {
-        self.process.start_again()?;
         let (programs, address) = (&self.programs, self.address());
-        self.process.wait_until(|| is_ready(programs, address))
+        // `SIGTERM` would wait for the clients.
+        self.process.end_by(Signal::INT)?;
+        let started = Instant::now();
+        loop {
+            self.process.start_again()?;
+            match self.process.wait_until(|| is_ready(programs, address)) {
+                // Processes of connections outlive a killed server for a moment.
+                Err(StartError::NotReady { log, .. })
+                    if log.contains("is still in use") && started.elapsed() < MEMORY_TIMEOUT =>
+                {
+                    thread::sleep(Duration::from_millis(100));
+                }
+                result => return result,
+            }
+        }
     }
 }
 

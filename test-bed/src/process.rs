@@ -43,7 +43,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Between `SIGTERM` and `SIGKILL`.
+/// Between the signal that ends a server and `SIGKILL`.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server process; killed when dropped.
@@ -101,10 +101,15 @@ impl ServerProcess {
 
     /// Ends the server with `SIGTERM`, or with `SIGKILL` if it does not end in time.
     pub(crate) fn terminate(&mut self) -> io::Result<()> {
+        self.end_by(Signal::TERM)
+    }
+
+    /// Ends the server with a signal, or with `SIGKILL` if it does not end in time.
+    pub(crate) fn end_by(&mut self, signal: Signal) -> io::Result<()> {
         if self.child.try_wait()?.is_some() {
             return Ok(());
         }
-        self.signal(Signal::TERM)?;
+        self.signal(signal)?;
         let started = Instant::now();
         while self.child.try_wait()?.is_none() {
             if started.elapsed() > STOP_TIMEOUT {
