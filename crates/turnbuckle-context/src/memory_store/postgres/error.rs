@@ -221,7 +221,8 @@ fn is_disconnect(error: &tokio_postgres::Error) -> bool {
         None => {
             error.is_closed()
                 || std::error::Error::source(error)
-                    .is_some_and(|source| source.is::<std::io::Error>())
+                    .and_then(|source| source.downcast_ref::<std::io::Error>())
+                    .is_some()
         }
         Some(code) => {
             is_read_only(error)

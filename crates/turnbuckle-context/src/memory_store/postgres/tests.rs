@@ -1,4 +1,5 @@
 //! Tests with a real server.
+#![expect(clippy::unwrap_used, reason = "these are tests")]
 
 mod connection;
 mod faults;
