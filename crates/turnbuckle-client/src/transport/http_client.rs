@@ -172,19 +172,27 @@ impl HttpClient {
         headers: RequestHeaders<'_>,
         body: &Bytes,
     ) -> Result<HttpResponse, HttpError> {
-        if !self.is_same_origin(url) {
-            return Err(HttpError::OtherOrigin {
-                origin: url.origin().to_string(),
-            });
+        match &self.recorder {
+            None => self.send_unrecorded(method, url, headers, body).await,
+            // Boxed, because it is rare.
+            Some(recorder) => {
+                Box::pin(self.send_recorded(recorder, method, url, headers, body)).await
+            }
         }
+    }
+
+    async fn send_recorded(
+        &self,
+        recorder: &ConnectionRecorder,
+        method: &Method,
+        url: &Url,
+        headers: RequestHeaders<'_>,
+        body: &Bytes,
+    ) -> Result<HttpResponse, HttpError> {
         let request = self.request(method, url, headers, body);
-        let Some(recorder) = &self.recorder else {
-            return self.send_request(url, request).await;
-        };
         let url_text = url.uri().to_string();
         let mut exchange = recorder.record_request(method, &url_text, request.headers(), body);
-        // Boxed, because it is rare.
-        match Box::pin(self.send_request(url, request)).await {
+        match self.send_unrecorded(method, url, headers, body).await {
             Ok(response) => Ok(response.recorded(exchange)),
             Err(error) => {
                 exchange.fail(&error);
@@ -193,11 +201,19 @@ impl HttpClient {
         }
     }
 
-    async fn send_request(
+    async fn send_unrecorded(
         &self,
+        method: &Method,
         url: &Url,
-        mut request: Request<Full<Bytes>>,
+        headers: RequestHeaders<'_>,
+        body: &Bytes,
     ) -> Result<HttpResponse, HttpError> {
+        if !self.is_same_origin(url) {
+            return Err(HttpError::OtherOrigin {
+                origin: url.origin().to_string(),
+            });
+        }
+        let mut request = self.request(method, url, headers, body);
         while let Some(mut connection) = self.pool.take() {
             match connection.sender.try_send_request(request).await {
                 Ok(response) => {

@@ -130,14 +130,14 @@ pub(crate) struct EventReader {
     chunk: Bytes,
     decoder: SseDecoder,
     limit: usize,
-    recorder: Option<ExchangeRecorder>,
+    recorder: Option<Box<ExchangeRecorder>>,
 }
 
 impl EventReader {
     pub(super) fn new(
         body: ResponseBody,
         limit: usize,
-        recorder: Option<ExchangeRecorder>,
+        recorder: Option<Box<ExchangeRecorder>>,
     ) -> Self {
         let limits = SseLimits {
             line: limit.saturating_add(64),

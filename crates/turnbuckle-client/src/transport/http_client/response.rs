@@ -39,7 +39,7 @@ struct ResponseInner {
     url: Url,
     limit: usize,
     connect_time: Option<Duration>,
-    recorder: Option<ExchangeRecorder>,
+    recorder: Option<Box<ExchangeRecorder>>,
 }
 
 /// The content of a response.
@@ -77,7 +77,7 @@ impl HttpResponse {
     /// Records the head, and what is read of the body.
     pub(super) fn recorded(mut self, recorder: ExchangeRecorder) -> Self {
         recorder.record_response(self.status(), self.headers(), self.0.connect_time);
-        self.0.recorder = Some(recorder);
+        self.0.recorder = Some(Box::new(recorder));
         self
     }
 
@@ -128,10 +128,17 @@ impl HttpResponse {
 
     /// Reads the whole body.
     pub(crate) fn bytes(self) -> impl Future<Output = Result<Bytes, HttpError>> {
-        let inner = *self.0;
+        let ResponseInner {
+            response,
+            limit,
+            recorder,
+            ..
+        } = *self.0;
+        // Not the whole response, which would enlarge the future.
+        let body = response.into_body();
         async move {
-            let body = inner.response.into_body().read_all(inner.limit).await?;
-            if let Some(recorder) = &inner.recorder {
+            let body = body.read_all(limit).await?;
+            if let Some(recorder) = &recorder {
                 recorder.record_body(&body);
             }
             Ok(body)
