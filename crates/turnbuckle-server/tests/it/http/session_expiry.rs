@@ -140,7 +140,7 @@ fn stores() -> [Store; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_nobody_reads_keeps_its_session() {
+async fn a_call_without_a_reader_keeps_its_session() {
     for store in stores() {
         let caller = HttpTestClient::new(slow_server().store(store));
         let caller = caller.in_session("2025-11-25").await;
